@@ -1,0 +1,262 @@
+"""The scheduler's shell: it keeps the snapshot, takes pending pods in turn, and writes decisions.
+
+One worker decides about one pod at a time. A pod that is being bound is on the snapshot already, so
+that the next decision counts it. Pods that fit nowhere are tried again when a node or another pod
+changes so that it may help, never by the time. A pod that waits for its victims does not reserve
+their room: a pod that comes in between may take it, unless its priority is lower.
+
+Mirrors pkg/scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kapiserver.api.accessors import (
+    generation_of,
+    labels_of,
+    uid_of,
+    value_at,
+)
+from kapiserver.api.group import CORE
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.types import Tree
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.event_recorder import EventRecorder
+from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
+from kapiserver.controllers.workloads.conditions import find_condition, without_condition
+from kapiserver.controllers.workloads.pods import is_finished, node_of
+from kapiserver.simulation.scheduler.pending_pods import PendingPods
+from kapiserver.simulation.scheduler.pod_info import PodInfo
+from kapiserver.simulation.scheduler.schedule import Placement, Unschedulable, schedule
+from kapiserver.simulation.scheduler.snapshot import Snapshot
+from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.errors import StorageError
+from kapiserver.storage.objects.informer import ObjectChange
+from kapiserver.storage.objects.lifecycle import timestamp
+
+NAME = "default-scheduler"
+"""The `schedulerName` of the pods that this scheduler is responsible for."""
+_BACKOFF_SECONDS = 1.0
+_MAX_EVENT_MESSAGE = 1024
+
+
+class Scheduler(Controller[ObjectKey]):
+    """Assigns pods to nodes."""
+
+    def set_up(self) -> None:
+        """Watch namespaces, nodes and pods."""
+        self._snapshot = Snapshot()
+        self._pending = PendingPods()
+        self._events = EventRecorder(self.context, NAME)
+        self.watch(CORE, "namespaces", self._on_namespace)
+        self.watch(CORE, "nodes", self._on_node)
+        self.watch(CORE, "pods", self._on_pod)
+
+    # Changes: each handler returns the pods that it makes active.
+
+    def _on_namespace(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        name = change.last.key.name
+        if change.new is None:
+            self._snapshot.namespaces.pop(name, None)
+        else:
+            self._snapshot.namespaces[name] = change.new.labels
+        return self._pending.activate(_depends_on_pods)
+
+    def _on_node(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        if change.new is None:
+            self._snapshot.remove_node(change.last.key.name)
+            return self._pending.activate(_depends_on_pods)  # a domain less may be even
+        node = change.new.tree()
+        if change.old is not None and _room_of(change.old.tree()) == _room_of(node):
+            return ()
+        self._snapshot.set_node(node)
+        return self._pending.activate(_always)
+
+    def _on_pod(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        old, new = change.old, change.new
+        keys: list[ObjectKey] = []
+        if old is not None and (new is None or uid_of(old.tree()) != uid_of(new.tree())):
+            keys.extend(self._on_end(old))
+            old = None
+        if new is not None:
+            if is_finished(new.tree()):
+                keys.extend(self._on_end(new))
+            elif node_of(new.tree()):
+                keys.extend(self._on_assigned(old, new))
+            else:
+                keys.extend(self._on_unassigned(old, new))
+        return keys
+
+    def _on_end(self, entry: Entry) -> Iterable[ObjectKey]:
+        self._pending.remove(entry.key)
+        ended = self._snapshot.remove_pod(uid_of(entry.tree()))
+        return self._pending.activate(_always) if ended is not None else ()
+
+    def _on_assigned(self, old: Entry | None, new: Entry) -> Iterable[ObjectKey]:
+        self._pending.remove(new.key)
+        pod = PodInfo(new.tree())
+        if old is None or not node_of(old.tree()):
+            self._snapshot.add_pod(pod)
+            return self._pending.activate(_depends_on_pods)
+        before = PodInfo(old.tree())
+        is_same = _is_same_request(before.pod, pod.pod) and before.started == pod.started
+        if is_same and before.is_terminating == pod.is_terminating:
+            return ()
+        self._snapshot.add_pod(pod)
+        return self._pending.activate(_always)
+
+    def _on_unassigned(self, old: Entry | None, new: Entry) -> Iterable[ObjectKey]:
+        pod = new.tree()
+        info = PodInfo(pod)
+        if info.spec.get("schedulerName", NAME) != NAME or info.is_terminating:
+            self._pending.remove(new.key)
+            return ()
+        if info.spec.get("schedulingGates"):  # the API server has set the condition
+            self._pending.remove(new.key)
+            return ()
+        if new.key in self._pending and (
+            info.uid in self._snapshot or (old is not None and _is_same_request(old.tree(), pod))
+        ):
+            self._pending.update(new.key, info)
+            return ()
+        self._pending.add(new.key, info)
+        return (new.key,)
+
+    # Decisions.
+
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Decide about all active pods, the highest priority first, not only about that of the key:
+        the queue of keys knows no priorities."""
+        self._pending.retry(key)
+        while (pod := self._pending.pop()) is not None:
+            decision = schedule(pod, self._snapshot)
+            try:
+                if isinstance(decision, Placement):
+                    await self._bind(pod, decision.node)
+                else:
+                    await self._report(pod, decision)
+            except (StatusError, StorageError) as error:
+                await self._fail(pod, error)
+
+    async def _bind(self, pod: PodInfo, node: str) -> None:
+        assumed = PodInfo(pod.pod, node)
+        self._snapshot.add_pod(assumed)
+        binding = {
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"kind": "Node", "name": node},
+        }
+        pods = self.context.resource("v1", "pods", namespace=pod.namespace)
+        try:
+            await pods.create(binding, name=pod.name, subresource="binding")
+        except (StatusError, StorageError) as error:
+            self._snapshot.remove_assumed(assumed)
+            # The informer reports a pod that is gone, being deleted or bound by somebody else.
+            if isinstance(error, StatusError) and error.reason in ("NotFound", "Conflict"):
+                return
+            raise
+        message = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
+        await self._events.note(pod.pod, "Scheduled", message)
+
+    async def _report(self, pod: PodInfo, decision: Unschedulable) -> None:
+        self._pending.park(ObjectKey(pod.namespace, pod.name))
+        nominated = decision.nominated_node
+        await self._write_condition(pod, "Unschedulable", decision.message, nominated)
+        await self._evict(pod, decision)
+
+    async def _fail(self, pod: PodInfo, error: Exception) -> None:
+        """Report an error of a request and try the pod again later."""
+        key = ObjectKey(pod.namespace, pod.name)
+        self._pending.back_off(key)
+        self.queue.add_after(key, _BACKOFF_SECONDS)
+        message = f'binding rejected: running Bind plugin "DefaultBinder": {error}'
+        try:
+            await self._write_condition(pod, "SchedulerError", message, pod.nominated_node)
+        except (StatusError, StorageError):
+            return  # the next attempt reports it
+
+    async def _write_condition(
+        self, pod: PodInfo, reason: str, message: str, nominated: str
+    ) -> None:
+        await self._events.warn(pod.pod, "FailedScheduling", message[:_MAX_EVENT_MESSAGE])
+        now = timestamp(self.clock.now())
+
+        def change(current: Tree) -> Tree:
+            if node_of(current):
+                return current
+            status = current.setdefault("status", {})
+            if nominated:
+                status["nominatedNodeName"] = nominated
+            else:
+                status.pop("nominatedNodeName", None)
+            return _with_condition(current, "PodScheduled", "False", reason, message, now)
+
+        pods = self.context.resource("v1", "pods", namespace=pod.namespace)
+        await update_object(pods, pod.name, change, subresource="status", uid=pod.uid)
+
+    async def _evict(self, pod: PodInfo, decision: Unschedulable) -> None:
+        """Delete the victims of a preemption, if it has any."""
+        reason, now = "PreemptionByScheduler", timestamp(self.clock.now())
+        message = f"{NAME}: preempting to accommodate a higher priority pod"
+        for victim in decision.victims:
+            if victim.is_terminating:
+                continue
+            pods = self.context.resource("v1", "pods", namespace=victim.namespace)
+            with suppress_reason("NotFound"):
+                await update_object(
+                    pods,
+                    victim.name,
+                    lambda current: _with_condition(
+                        current, "DisruptionTarget", "True", reason, message, now
+                    ),
+                    subresource="status",
+                    uid=victim.uid,
+                )
+                await delete_object(pods, victim.name, uid=victim.uid)
+            text = f"Preempted by pod {pod.uid} on node {decision.nominated_node}"
+            await self._events.note(victim.pod, "Preempted", text)
+
+
+def _always(_pod: PodInfo) -> bool:
+    return True
+
+
+def _depends_on_pods(pod: PodInfo) -> bool:
+    """Report whether where a pod may run depends on where other pods run."""
+    return pod.affinity is not None or bool(pod.spread_constraints)
+
+
+def _room_of(node: Tree) -> tuple[object, ...]:
+    """Return what filters read of a node: heartbeats change nothing of it."""
+    spec = node.get("spec") or {}
+    allocatable = value_at(node, "status", "allocatable")
+    return labels_of(node), spec.get("taints"), spec.get("unschedulable"), allocatable
+
+
+def _is_same_request(old: Tree, new: Tree) -> bool:
+    """Report whether two revisions of a pod ask for the same."""
+    return old.get("spec") == new.get("spec") and labels_of(old) == labels_of(new)
+
+
+def _with_condition(pod: Tree, kind: str, status: str, reason: str, message: str, now: str) -> Tree:
+    """Return a pod with a condition, whose lastTransitionTime changes only with its status."""
+    conditions = value_at(pod, "status", "conditions") or []
+    present = find_condition(conditions, kind)
+    condition: Tree = {
+        "type": kind,
+        "observedGeneration": generation_of(pod),
+        "status": status,
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "reason": reason,
+        "message": message,
+    }
+    if present is not None and present.get("status") == status:
+        condition["lastTransitionTime"] = present.get("lastTransitionTime")
+    if condition == present:
+        return pod
+    pod["status"] = {
+        **(pod.get("status") or {}),
+        "conditions": [*without_condition(conditions, kind), condition],
+    }
+    return pod

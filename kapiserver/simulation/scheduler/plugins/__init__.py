@@ -1,0 +1,1 @@
+"""The plugins of kube-scheduler: filters of nodes, and scores of those that remain."""

@@ -1,0 +1,44 @@
+"""The scores and their weights, as in kube-scheduler's default profile.
+
+ImageLocality is left out, because simulated nodes have no images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from kapiserver.simulation.scheduler.plugins.inter_pod_affinity import pod_affinity_scores
+from kapiserver.simulation.scheduler.plugins.node_affinity import node_affinity_scores
+from kapiserver.simulation.scheduler.plugins.node_resources import (
+    balanced_allocation_scores,
+    least_allocated_scores,
+)
+from kapiserver.simulation.scheduler.plugins.pod_topology_spread import spread_scores
+from kapiserver.simulation.scheduler.plugins.taint_toleration import taint_scores
+from kapiserver.simulation.scheduler.pod_info import PodInfo
+from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
+
+_Scores: TypeAlias = Callable[[PodInfo, Snapshot, Sequence[NodeInfo]], list[int] | None]
+
+_SCORES: tuple[tuple[int, _Scores], ...] = (
+    (3, taint_scores),
+    (2, node_affinity_scores),
+    (2, spread_scores),
+    (2, pod_affinity_scores),
+    (1, least_allocated_scores),
+    (1, balanced_allocation_scores),
+)
+
+
+def best_node(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -> NodeInfo:
+    """Return the node with the highest score; of equal ones the first. kube-scheduler picks one of
+    them by chance, which a test could not repeat."""
+    if len(nodes) == 1:
+        return nodes[0]
+    totals = [0] * len(nodes)
+    for weight, each in _SCORES:
+        scores = each(pod, snapshot, nodes)
+        if scores is not None:
+            totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
+    return nodes[max(range(len(nodes)), key=totals.__getitem__)]

@@ -1,0 +1,123 @@
+"""The decision about one pod: the node that it is bound to, or why there is none.
+
+Mirrors schedulePod and FitError of pkg/scheduler.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kapiserver.simulation.scheduler.fit_message import fit_message
+from kapiserver.simulation.scheduler.plugins.filters import checks_for, rejection_of
+from kapiserver.simulation.scheduler.plugins.node_affinity import required_node_names
+from kapiserver.simulation.scheduler.plugins.rejection import Rejection
+from kapiserver.simulation.scheduler.plugins.scores import best_node
+from kapiserver.simulation.scheduler.pod_info import PodInfo
+from kapiserver.simulation.scheduler.preemption import preempt
+from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
+
+_NO_NODES = "no nodes available to schedule pods"
+_MIN_NODES = 100
+"""In clusters of more nodes, only some of those that fit are looked for and scored."""
+_MIN_PERCENTAGE = 5
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The pod fits: the name of its node."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class Unschedulable:
+    """The pod fits nowhere.
+
+    message         why, in the words of kube-scheduler
+    nominated_node  the node where the pod will fit when its victims have ended, or ""
+    victims         the pods that have to end for that
+    """
+
+    message: str
+    nominated_node: str = ""
+    victims: Sequence[PodInfo] = ()
+
+
+def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
+    """Decide about a pod. The snapshot remembers where the search ended, and is not changed
+    otherwise."""
+    if not snapshot.nodes:
+        return Unschedulable(_NO_NODES, pod.nominated_node)
+    nominated = _nominated_node(pod, snapshot)
+    if nominated is not None:
+        return Placement(nominated.name)
+    names = required_node_names(pod)
+    nodes = snapshot.nodes
+    if names is not None:
+        found = (snapshot.node(name) for name in sorted(names))
+        nodes = [node for node in found if node is not None]
+    fitting, rejections = _search(pod, snapshot, nodes)
+    if fitting:
+        return Placement(best_node(pod, snapshot, fitting).name)
+    return _unschedulable(pod, snapshot, names, rejections)
+
+
+def _nominated_node(pod: PodInfo, snapshot: Snapshot) -> NodeInfo | None:
+    """Return the node whose pods made room for the pod, if the pod fits there by now."""
+    node = snapshot.node(pod.nominated_node) if pod.nominated_node else None
+    if node is None or rejection_of(node, checks_for(pod, snapshot)) is not None:
+        return None
+    return node
+
+
+def _search(
+    pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]
+) -> tuple[list[NodeInfo], dict[str, Rejection]]:
+    """Return nodes that fit, as many as needed, and the rejections of the others that were looked
+    at."""
+    checks = checks_for(pod, snapshot)
+    wanted, count = _nodes_to_find(len(nodes)), len(nodes)
+    start = snapshot.search_start % count if count else 0
+    fitting: list[NodeInfo] = []
+    rejections: dict[str, Rejection] = {}
+    for index in range(start, start + count):
+        node = nodes[index % count]
+        rejection = rejection_of(node, checks)
+        if rejection is not None:
+            rejections[node.name] = rejection
+            continue
+        fitting.append(node)
+        if len(fitting) == wanted:
+            break
+    if wanted < count:
+        snapshot.search_start = (start + len(fitting) + len(rejections)) % count
+    return fitting, rejections
+
+
+def _nodes_to_find(count: int) -> int:
+    if count < _MIN_NODES:
+        return count
+    percentage = max(50 - count // 125, _MIN_PERCENTAGE)
+    return max(count * percentage // 100, _MIN_NODES)
+
+
+def _unschedulable(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    names: frozenset[str] | None,
+    rejections: dict[str, Rejection],
+) -> Unschedulable:
+    count = len(snapshot.nodes)
+    if names is not None and not names:
+        message = f"0/{count} nodes are available: pod affinity terms conflict."
+    else:
+        reasons = Counter(reason for each in rejections.values() for reason in each.reasons)
+        if count > len(rejections):
+            reasons["node(s) didn't satisfy plugin(s) [NodeAffinity]"] += count - len(rejections)
+        message = fit_message(count, reasons)
+    preemption = preempt(pod, snapshot, rejections)
+    return Unschedulable(
+        f"{message} preemption: {preemption.text}", preemption.nominated_node, preemption.victims
+    )

@@ -1,0 +1,138 @@
+"""The snapshot: all nodes, the pods on them, and what these pods request.
+
+It is kept up to date with each change, so that a decision about one pod does not add up the pods of
+all nodes again. Pods on a node that does not exist yet are remembered until it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kapiserver.api.accessors import labels_of, name_of, value_at
+from kapiserver.api.types import Tree
+from kapiserver.simulation.scheduler.pod_info import PodInfo
+from kapiserver.simulation.scheduler.requests import Quantities, quantities_of
+
+
+class NodeInfo:
+    """A node and its pods.
+
+    requested           the sum of the requests of its pods
+    scored_requested    the sum of the requests that count in scores
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.exists = False
+        self.labels: Mapping[str, str] = {}
+        self.taints: Sequence[Tree] = ()
+        self.is_unschedulable = False
+        self.allocatable: Quantities = {}
+        self.requested: Quantities = {}
+        self.scored_requested: Quantities = {}
+        self.pods: dict[str, PodInfo] = {}
+
+    def set(self, node: Tree) -> None:
+        """Take the parts of a Node."""
+        self.exists = True
+        self.labels = labels_of(node)
+        self.taints = value_at(node, "spec", "taints") or ()
+        self.is_unschedulable = bool(value_at(node, "spec", "unschedulable"))
+        self.allocatable = quantities_of(value_at(node, "status", "allocatable"))
+
+    def add(self, pod: PodInfo) -> None:
+        """Add a pod that is not on the node."""
+        self.pods[pod.uid] = pod
+        _add_all(self.requested, pod.requests, 1)
+        _add_all(self.scored_requested, pod.scored_requests, 1)
+
+    def remove(self, pod: PodInfo) -> None:
+        """Remove a pod."""
+        del self.pods[pod.uid]
+        _add_all(self.requested, pod.requests, -1)
+        _add_all(self.scored_requested, pod.scored_requests, -1)
+
+
+def _add_all(total: Quantities, amounts: Quantities, sign: int) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + sign * amount
+
+
+class Snapshot:
+    """The nodes and pods of a cluster.
+
+    namespaces      the labels of each namespace, for selectors of namespaces
+    with_affinity   the pods on nodes that have affinity or anti-affinity to other pods
+    search_start    where the search for nodes continues, so that large clusters fill evenly
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeInfo] = {}
+        self._existing: list[NodeInfo] | None = None
+        self._pods: dict[str, PodInfo] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.with_affinity: dict[str, PodInfo] = {}
+        self.search_start = 0
+
+    @property
+    def nodes(self) -> Sequence[NodeInfo]:
+        """The nodes, sorted by name."""
+        if self._existing is None:
+            self._existing = sorted(
+                (node for node in self._nodes.values() if node.exists), key=lambda node: node.name
+            )
+        return self._existing
+
+    def node(self, name: str) -> NodeInfo | None:
+        """Return a node, or None if it does not exist."""
+        node = self._nodes.get(name)
+        return node if node is not None and node.exists else None
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def set_node(self, node: Tree) -> None:
+        """Add a node, or replace it and keep its pods."""
+        self._node_of(name_of(node)).set(node)
+        self._existing = None
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node; its pods are remembered."""
+        node = self._node_of(name)
+        node.exists = False
+        self._existing = None
+        self._forget_unused(node)
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """Add a pod to its node, or replace it."""
+        self.remove_pod(pod.uid)
+        self._pods[pod.uid] = pod
+        if pod.affinity is not None:
+            self.with_affinity[pod.uid] = pod
+        self._node_of(pod.node_name).add(pod)
+
+    def remove_pod(self, uid: str) -> PodInfo | None:
+        """Remove a pod and return it; None if it is on no node."""
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return None
+        self.with_affinity.pop(uid, None)
+        node = self._node_of(pod.node_name)
+        node.remove(pod)
+        self._forget_unused(node)
+        return pod
+
+    def remove_assumed(self, pod: PodInfo) -> None:
+        """Remove a pod whose binding failed, unless another revision of it has replaced it."""
+        if self._pods.get(pod.uid) is pod:
+            self.remove_pod(pod.uid)
+
+    def _node_of(self, name: str) -> NodeInfo:
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = NodeInfo(name)
+        return node
+
+    def _forget_unused(self, node: NodeInfo) -> None:
+        if not node.exists and not node.pods:
+            del self._nodes[node.name]

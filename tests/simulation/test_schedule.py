@@ -1,0 +1,210 @@
+"""Decisions of the scheduler: its messages, scores and victims, and made-up clusters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.simulation.scheduler.pod_info import PodInfo
+from kapiserver.simulation.scheduler.schedule import Placement, Unschedulable, schedule
+from tests.simulation.scheduling import a_node, a_pod, a_snapshot, decide, on
+
+TAINT = {"key": "color", "value": "blue", "effect": "NoSchedule"}
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def named(*names):
+    field = {"key": "metadata.name", "operator": "In", "values": list(names)}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {REQUIRED: terms}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "nodes", "message"),
+    [
+        (a_pod(), [], "no nodes available to schedule pods"),
+        (
+            a_pod(requests={"cpu": "4"}),
+            [a_node("a", taints=[TAINT]), a_node("b", cpu="1"), a_node("c", cpu="1")],
+            "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. "
+            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+        ),
+        (
+            a_pod(requests={"cpu": "9", "memory": "9Gi"}),
+            [a_node("a"), a_node("b", memory="16Gi")],
+            "0/2 nodes are available: 1 Insufficient memory, 2 Insufficient cpu. "
+            "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
+        ),
+        (
+            a_pod(nodeSelector={"disk": "ssd"}),
+            [a_node("a")],
+            "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. "
+            "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        ),
+        (
+            a_pod(affinity=named("a"), requests={"cpu": "5"}),
+            [a_node("a"), a_node("b"), a_node("c")],
+            "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) "
+            "[NodeAffinity]. preemption: 0/3 nodes are available: 3 Preemption is not helpful for "
+            "scheduling.",
+        ),
+        (
+            a_pod(affinity=named()),
+            [a_node("a")],
+            "0/1 nodes are available: pod affinity terms conflict. preemption: 0/1 nodes are "
+            "available: 1 Preemption is not helpful for scheduling.",
+        ),
+        (
+            a_pod(preemptionPolicy="Never"),
+            [a_node("a", unschedulable=True)],
+            "0/1 nodes are available: 1 node(s) were unschedulable. preemption: not eligible due "
+            "to preemptionPolicy=Never.",
+        ),
+    ],
+)
+def test_messages(pod, nodes, message):
+    """The message counts the nodes of each reason, in the words of kube-scheduler."""
+    assert decide(pod, a_snapshot(nodes)) == message
+
+
+def test_message_without_victims():
+    """Pods of the same priority are no victims."""
+    running = on("a", a_pod("big", {"cpu": "3"}))
+    assert decide(a_pod(requests={"cpu": "2"}), a_snapshot([a_node("a")], [running])) == (
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+        "1 No preemption victims found for incoming pod."
+    )
+
+
+def preferring(**fields):
+    term = {"weight": 10, "preference": {"matchExpressions": [fields]}}
+    return {"nodeAffinity": {PREFERRED: [term]}}
+
+
+def weighted(kind, labels):
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    return {kind: {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
+
+
+SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
+WEB = {"app": "web"}
+ANYWAY = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": WEB},
+}
+
+
+@pytest.mark.parametrize(
+    ("pod", "nodes", "running", "best"),
+    [
+        (a_pod(), [a_node("b"), a_node("a")], [], "a"),
+        (a_pod(), [a_node("a"), a_node("b")], [on("a", a_pod("x"))], "b"),
+        (a_pod(requests={"cpu": "1"}), [a_node("a", cpu="2"), a_node("b", cpu="4")], [], "b"),
+        (a_pod(affinity=preferring(**SSD)),
+         [a_node("a"), a_node("b", labels={"disk": "ssd"})], [], "b"),
+        (a_pod(), [a_node("a", taints=[TAINT | {"effect": "PreferNoSchedule"}]), a_node("b")],
+         [], "b"),
+        (a_pod(affinity=weighted("podAffinity", WEB)), [a_node("a"), a_node("b")],
+         [on("b", a_pod("x", labels=WEB))], "b"),
+        (a_pod(affinity=weighted("podAntiAffinity", WEB)), [a_node("a"), a_node("b", cpu="1")],
+         [on("a", a_pod("x", labels=WEB))], "b"),
+        (a_pod(labels=WEB), [a_node("a"), a_node("b")],
+         [on("b", a_pod("x", affinity=weighted("podAffinity", WEB)))], "b"),
+        (a_pod(labels=WEB, topologySpreadConstraints=[ANYWAY]), [a_node("a"), a_node("b", cpu="1")],
+         [on("a", a_pod("x", labels=WEB))], "b"),
+    ],
+)  # fmt: skip
+def test_scores(pod, nodes, running, best):
+    """The node with the highest score gets the pod, of equal ones the first."""
+    assert decide(pod, a_snapshot(nodes, running)) == best
+
+
+def preempt(pod, nodes, running):
+    """The victims on the chosen node."""
+    decision = schedule(PodInfo(pod), a_snapshot(nodes, running))
+    assert isinstance(decision, Unschedulable)
+    if not decision.victims:
+        return None
+    victims = [victim.name for victim in decision.victims]
+    text = f"found a potential placement for pod on node {decision.nominated_node}"
+    assert decision.message.endswith(f"preemption: {text}, preempting {len(victims)} victims")
+    return decision.nominated_node, victims
+
+
+def low(node, name, cpu, priority=0, **fields):
+    return on(node, a_pod(name, {"cpu": cpu}, priority=priority, **fields))
+
+
+HIGH = a_pod("high", {"cpu": "2"}, priority=100)
+STARTED = {"startTime": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("running", "victims"),
+    [
+        ([low("a", "x", "4")], ("a", ["x"])),
+        ([low("a", "x", "4", priority=100)], None),
+        ([low("a", "x", "2"), low("a", "y", "2", priority=1)], ("a", ["x"])),
+        ([low("a", "x", "2", status=STARTED), low("a", "y", "2")], ("a", ["y"])),
+        ([low("a", "x", "1"), low("a", "y", "1"), low("a", "z", "2")], ("a", ["z"])),
+        ([low("a", "x", "3", priority=5), low("b", "y", "3", priority=1)], ("b", ["y"])),
+        ([low("a", "x", "1"), low("a", "y", "3"), low("b", "z", "4", priority=1)], ("a", ["y"])),
+        ([low("a", "x", "4", priority=100), low("b", "y", "4")], ("b", ["y"])),
+    ],
+)
+def test_victims(running, victims):
+    """The fewest and least important pods of lower priority end."""
+    nodes = [a_node(name) for name in sorted({pod["spec"]["nodeName"] for pod in running})]
+    assert preempt(HIGH, nodes, running) == victims
+
+
+def test_nominated_pod_waits_for_its_victims():
+    """A pod whose victims are ending causes no more victims, and gets its node when it is free."""
+    pod = HIGH | {"status": {"nominatedNodeName": "b"}}
+    ending = low("b", "x", "4")
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    snapshot = a_snapshot([a_node("a"), a_node("b")], [low("a", "y", "4"), ending])
+    assert decide(pod, snapshot).endswith(
+        "preemption: not eligible due to a terminating pod on the nominated node."
+    )
+    snapshot.remove_pod("shop/x")
+    assert decide(pod, snapshot) == "b"
+
+
+sizes = st.integers(min_value=0, max_value=5)
+
+
+@settings(max_examples=200)
+@given(
+    capacities=st.lists(st.tuples(sizes, sizes, sizes), max_size=130),
+    pods=st.lists(st.tuples(sizes, sizes), max_size=40),
+)
+def test_no_node_is_overcommitted(capacities, pods):
+    """Whatever comes, no node gets more than it has, and a pod that would fit gets a node."""
+    nodes = [
+        a_node(f"n{index:03}", cpu=str(cpu), memory=f"{memory}Gi", pods=str(count))
+        for index, (cpu, memory, count) in enumerate(capacities)
+    ]
+    snapshot = a_snapshot(nodes)
+    free = {f"n{index:03}": list(capacity) for index, capacity in enumerate(capacities)}
+    for index, (cpu, memory) in enumerate(pods):
+        pod = a_pod(f"p{index}", {"cpu": str(cpu), "memory": f"{memory}Gi"})
+        wanted = (cpu, memory, 1)
+        fitting = {
+            name
+            for name, room in free.items()
+            if room[2]
+            and all(size <= left or not size for size, left in zip(wanted, room, strict=True))
+        }
+        decision = schedule(PodInfo(pod), snapshot)
+        assert isinstance(decision, Placement) == bool(fitting)
+        if isinstance(decision, Placement):
+            assert decision.node in fitting
+            free[decision.node] = [
+                left - size for left, size in zip(free[decision.node], wanted, strict=True)
+            ]
+            snapshot.add_pod(PodInfo(pod, decision.node))

@@ -1,0 +1,162 @@
+"""The scheduler on a server in memory: bindings, conditions, events and what wakes waiting pods."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kapiserver.simulation.scheduler.controller import Scheduler
+from tests.controllers.workloads.workloads import running
+from tests.simulation.scheduling import a_node, a_pod
+
+BLUE = {"key": "color", "value": "blue", "effect": "NoSchedule"}
+
+
+class Cluster:
+    """The nodes and pods of a server with a scheduler."""
+
+    def __init__(self, workloads):
+        self._workloads = workloads
+        self.pods = workloads.pods
+        self.nodes = workloads.client.resource("v1", "nodes")
+        self.settle = workloads.settle
+
+    async def add_node(self, name="one", **fields):
+        node = a_node(name, **fields)
+        await self.nodes.create(node)
+        await self.nodes.patch(name, {"status": node["status"]}, subresource="status")
+        # Admission has tainted the node, because it is not ready.
+        await self.nodes.patch(name, {"spec": {"taints": node["spec"]["taints"]}})
+        await self.settle()
+
+    async def add_pod(self, name="web", requests=None, **spec):
+        metadata = {"name": name, "labels": {"app": name}}
+        spec = a_pod(requests=requests, **spec)["spec"]
+        await self.pods.create({"metadata": metadata, "spec": spec})
+        await self.settle()
+
+    async def node_of(self, name="web"):
+        return (await self.pods.get(name))["spec"].get("nodeName")
+
+    async def condition(self, name="web"):
+        conditions = (await self.pods.get(name))["status"].get("conditions", [])
+        return next((each for each in conditions if each["type"] == "PodScheduled"), None)
+
+    async def end(self, name):
+        await self.pods.patch(name, {"status": {"phase": "Succeeded"}}, subresource="status")
+        await self.settle()
+
+    async def events(self):
+        return [
+            (each["involvedObject"]["name"], each["reason"], each["source"]["component"])
+            for each in await self._workloads.items("events", "v1")
+        ]
+
+    async def messages(self):
+        return [each["message"] for each in await self._workloads.items("events", "v1")]
+
+
+def on_cluster(test):
+    """Run a test on a server with a scheduler."""
+
+    async def run():
+        async with running(Scheduler) as workloads:
+            classes = workloads.client.resource("scheduling.k8s.io/v1", "priorityclasses")
+            await classes.create({"metadata": {"name": "high"}, "value": 100})
+            await test(Cluster(workloads))
+
+    def run_test():
+        asyncio.run(run())
+
+    run_test.__doc__ = test.__doc__
+    return run_test
+
+
+@on_cluster
+async def test_a_pod_is_bound(it):
+    """A pod that fits is bound, with condition and event."""
+    await it.add_node()
+    await it.add_pod()
+    assert await it.node_of() == "one"
+    assert (await it.condition())["status"] == "True"
+    assert await it.events() == [("web", "Scheduled", "default-scheduler")]
+    assert await it.messages() == ["Successfully assigned shop/web to one"]
+
+
+@on_cluster
+async def test_unschedulable_pods_wait_for_nodes(it):
+    """A pod without a node tells why, and is bound when a node is added or changed so that it
+    fits."""
+    await it.add_pod(requests={"cpu": "2"})
+    condition = await it.condition()
+    assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+    assert condition["message"] == "no nodes available to schedule pods"
+    assert await it.events() == [("web", "FailedScheduling", "default-scheduler")]
+    await it.add_node(taints=[BLUE])
+    assert "1 node(s) had untolerated taint(s)" in (await it.condition())["message"]
+    await it.nodes.patch("one", {"spec": {"taints": None}})
+    await it.settle()
+    assert await it.node_of() == "one"
+
+
+@on_cluster
+async def test_the_end_of_pods_makes_room(it):
+    """Pods that end, or are deleted, make room for those that wait; the highest priority and then
+    the oldest pod comes first."""
+    await it.add_node(pods="2")
+    for index in range(2):
+        await it.add_pod(f"first-{index}", priorityClassName="high")
+    await it.add_pod("low")
+    await it.add_pod("high", priorityClassName="high", preemptionPolicy="PreemptLowerPriority")
+    assert "1 Too many pods" in (await it.condition("low"))["message"]
+    await it.end("first-0")
+    assert await it.node_of("high") == "one"
+    assert await it.node_of("low") is None
+    await it.pods.delete("first-1", {"gracePeriodSeconds": 0})
+    await it.settle()
+    assert await it.node_of("low") == "one"
+
+
+@on_cluster
+async def test_other_schedulers_and_gates(it):
+    """Pods of other schedulers are left alone; gated pods wait until the gates are removed."""
+    await it.add_node()
+    await it.add_pod("other", schedulerName="mine")
+    await it.add_pod("gated", schedulingGates=[{"name": "x.io/wait"}])
+    assert await it.condition("other") is None
+    assert await it.node_of("other") is None
+    assert (await it.condition("gated"))["reason"] == "SchedulingGated"
+    assert await it.node_of("gated") is None
+    await it.pods.patch("gated", {"spec": {"schedulingGates": None}})
+    await it.settle()
+    assert await it.node_of("gated") == "one"
+
+
+@on_cluster
+async def test_preemption(it):
+    """A pod of high priority is nominated, its victim gets condition and event and ends, and the
+    pod is bound when it has ended."""
+    await it.add_node(pods="1")
+    await it.add_pod("low")
+    await it.add_pod("high", priorityClassName="high")
+    high, low = await it.pods.get("high"), await it.pods.get("low")
+    assert high["status"]["nominatedNodeName"] == "one"
+    assert low["metadata"]["deletionTimestamp"]
+    target = next(c for c in low["status"]["conditions"] if c["type"] == "DisruptionTarget")
+    assert target["reason"] == "PreemptionByScheduler"
+    assert f"Preempted by pod {high['metadata']['uid']} on node one" in await it.messages()
+    await it.pods.delete("low", {"gracePeriodSeconds": 0})
+    await it.settle()
+    assert await it.node_of("high") == "one"
+    assert "nominatedNodeName" not in (await it.pods.get("high"))["status"]
+
+
+@on_cluster
+async def test_many_pods_fill_the_nodes(it):
+    """Forty pods that arrive at once fill ten nodes evenly, and no node gets too many."""
+    for index in range(10):
+        await it.add_node(f"node-{index}", cpu="4")
+    for index in range(45):
+        await it.add_pod(f"web-{index}", requests={"cpu": "1"})
+    nodes = [await it.node_of(f"web-{index}") for index in range(45)]
+    assert all(nodes.count(f"node-{index}") == 4 for index in range(10))
+    assert nodes.count(None) == 5

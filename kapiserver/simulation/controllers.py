@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.lazy import lazy
-from kapiserver.apiserver.user import APISERVER
+from kapiserver.apiserver.user import APISERVER, AUTHENTICATED, User
 from kapiserver.controllers.registry import ControllerDescriptor, loaded_by
 
 CONTROLLERS = (
@@ -29,9 +29,9 @@ SIMULATORS = (
         selectable=False,
     ),
     ControllerDescriptor(
-        name="simulated-scheduler",
-        factory=loaded_by(lazy("kapiserver.simulation.binder:Binder")),
-        user=APISERVER,
+        name="kube-scheduler",
+        factory=loaded_by(lazy("kapiserver.simulation.scheduler.controller:Scheduler")),
+        user=User(name="system:kube-scheduler", groups=(AUTHENTICATED,)),
         manager="kube-scheduler",
         selectable=False,
     ),

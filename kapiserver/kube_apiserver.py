@@ -22,7 +22,7 @@ from kapiserver.apiserver.version import emulated_minor, git_version
 from kapiserver.cli import run_server
 from kapiserver.controllers.registry import enabled_controllers
 from kapiserver.flags import add_kube_apiserver_flags
-from kapiserver.flags.values import names
+from kapiserver.flags.values import names, simulated_nodes
 from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
 
 REQUESTS_LEVEL = 3
@@ -31,6 +31,9 @@ DEBUG_LEVEL = 6
 CONTROLLERS_VARIABLE = "KAPISERVER_CONTROLLERS"
 """The environment variable with the value of `--controllers`. Without both, none of
 kube-controller-manager's controllers runs, because envtest does not have that program."""
+SIMULATE_VARIABLE = "KAPISERVER_SIMULATE"
+"""The environment variable with the number of nodes to simulate; all controllers run then, unless
+KAPISERVER_CONTROLLERS or `--controllers` says otherwise. Without it nothing is simulated."""
 VERSION_VARIABLE = "KAPISERVER_VERSION"
 """The environment variable with the release to emulate, such as 1.33 or 1.33.2."""
 
@@ -64,7 +67,10 @@ def serve_options(arguments: Sequence[str]) -> argparse.Namespace:
     add_kube_apiserver_flags(parser)
     parser.add_argument("--own-cert-dir", type=Path)
     parser.add_argument("--version", action="store_true")
-    parser.set_defaults(controllers=_controllers_of_environment())
+    nodes = _nodes_of_environment()
+    parser.set_defaults(controllers=_controllers_of_environment("*" if nodes else ""))
+    if nodes:
+        parser.set_defaults(simulate=True, simulate_nodes=nodes)
     level, other_arguments = _log_level(arguments)
     options, unknown = parser.parse_known_args(other_arguments)
     options.verbose = 2 if level >= DEBUG_LEVEL else int(level >= REQUESTS_LEVEL)
@@ -88,9 +94,19 @@ def _log_level(arguments: Sequence[str]) -> tuple[int, list[str]]:
     return options.v, other_arguments
 
 
-def _controllers_of_environment() -> tuple[str, ...]:
+def _nodes_of_environment() -> int:
+    """Return the number of nodes to simulate that the environment variable says. Raises
+    ValueError."""
+    text = os.environ.get(SIMULATE_VARIABLE, "").strip() or "0"
+    try:
+        return simulated_nodes(text)
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f"{SIMULATE_VARIABLE}: {error}") from None
+
+
+def _controllers_of_environment(default: str) -> tuple[str, ...]:
     """Return the controllers that the environment variable names. Raises ValueError."""
-    controllers = names(os.environ.get(CONTROLLERS_VARIABLE, ""))
+    controllers = names(os.environ.get(CONTROLLERS_VARIABLE, default))
     try:
         enabled_controllers(controllers)
     except ValueError as error:

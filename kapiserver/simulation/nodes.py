@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kapiserver.api.accessors import name_of, resource_version_of
 from kapiserver.api.group import CORE
-from kapiserver.api.resource_client import StatusError
+from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.version import emulated_minor, git_version
 from kapiserver.controllers.loop.context import ControllerContext
@@ -29,7 +29,7 @@ from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.informer import Informer
 
-_LEASES = "kube-node-lease"
+_LEASE_NAMESPACE = "kube-node-lease"
 _LEASES_OF_A_TURN = 100
 _TURNS = 10
 """The turns in which the Leases of many nodes are renewed, so that other requests come between."""
@@ -71,6 +71,7 @@ class NodeSimulator(Controller[ObjectKey]):
         status = node_status(node, self._version, self.clock.now())
         if status != node.get("status"):
             await self._write(node | {"status": status}, subresource="status")
+            await create_missing(_leases(self.context), lease_of(node, self.clock.now()))
 
     async def _write(self, node: Tree, *, subresource: str = "") -> Tree:
         """Update a node, and wait until the informer shows it: the next node must not get the same
@@ -107,7 +108,7 @@ class LeaseSimulator(Controller[int]):
             await self._renew(node)
 
     async def _renew(self, node: Tree) -> None:
-        leases = self.context.resource("coordination.k8s.io/v1", "leases", namespace=_LEASES)
+        leases = _leases(self.context)
         now = self.clock.now()
         try:
             await leases.patch(name_of(node), {"spec": lease_spec(name_of(node), now)})
@@ -115,6 +116,10 @@ class LeaseSimulator(Controller[int]):
             if error.reason != "NotFound":
                 raise
             await create_missing(leases, lease_of(node, now))
+
+
+def _leases(context: ControllerContext) -> ResourceClient:
+    return context.resource("coordination.k8s.io/v1", "leases", namespace=_LEASE_NAMESPACE)
 
 
 def simulated_nodes(nodes: Informer) -> Sequence[Tree]:

@@ -216,6 +216,43 @@ def test_controllers(
 
 
 @pytest.mark.parametrize(
+    ("nodes", "controllers", "expected"),
+    [
+        ("", "", (False, 1, ())),
+        ("0", "", (False, 1, ())),
+        ("1", None, (True, 1, ("*",))),
+        ("3", "-namespace,*", (True, 3, ("-namespace", "*"))),
+    ],
+)
+def test_simulated_nodes(
+    monkeypatch: pytest.MonkeyPatch, nodes: str, controllers: str | None, expected: Any
+) -> None:
+    """An environment variable simulates nodes, and turns all controllers on unless another one
+    names some."""
+    monkeypatch.setenv("KAPISERVER_SIMULATE", nodes)
+    if controllers is not None:
+        monkeypatch.setenv("KAPISERVER_CONTROLLERS", controllers)
+    options = serve_options([])
+    assert (options.simulate, options.simulate_nodes, options.controllers) == expected
+
+
+def test_simulation(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable a deployment becomes available."""
+    monkeypatch.setenv("KAPISERVER_SIMULATE", "1")
+    with _apiserver(environment) as server:
+        labels, containers = {"app": "web"}, [{"name": "app", "image": "nginx"}]
+        template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+        path = "/apis/apps/v1/namespaces/default/deployments"
+        call(server, "POST", path, {"metadata": {"name": "web"}, "spec": spec}, status=201)
+        with open_response(server, "GET", f"{path}?watch=1") as stream:
+            while True:
+                status = json.loads(stream.readline())["object"].get("status", {})
+                if status.get("availableReplicas") == 2:
+                    break
+
+
+@pytest.mark.parametrize(
     ("version", "flags", "emulated"),
     [
         ("", [], []),
@@ -237,6 +274,7 @@ def test_release(
     ("name", "value", "message"),
     [
         ("KAPISERVER_CONTROLLERS", "nobody", '"nobody" is not in the list of known controllers'),
+        ("KAPISERVER_SIMULATE", "yes", "'yes' is not a number from 0 to 10000"),
         ("KAPISERVER_VERSION", "1.30", "emulation version 1.30 is not between [1.31, 1.37]"),
         ("KAPISERVER_VERSION", "latest", 'could not parse "latest" as version'),
     ],

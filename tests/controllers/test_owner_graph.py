@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from types import FrameType
 from typing import Any
 
 from hypothesis import settings
@@ -29,6 +31,7 @@ RESOURCE = Resource(
 )
 PATHS = tuple(f"/registry/configmaps/default/{name}" for name in "abcd")
 MAX_DELETED = 3
+MANY_OWNERS = 10_000
 
 paths = st.sampled_from(PATHS)
 finalizers = st.sets(st.sampled_from([FOREGROUND, ORPHAN, "example.com/other"])).map(tuple)
@@ -199,3 +202,26 @@ def test_graph_agrees_with_the_model() -> None:
     run_state_machine_as_test(
         Model, settings=settings(max_examples=100, stateful_step_count=30, deadline=None)
     )
+
+
+def test_very_many_owners() -> None:
+    """A change of an object with very many owners makes few function calls: it happens on the event
+    loop."""
+    many = tuple({"uid": f"uid-{number}"} for number in range(MANY_OWNERS))
+    graph, calls = OwnerGraph(), 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    path = PATHS[0]
+    sys.setprofile(count)
+    try:
+        for owners_of_object in (many, many[1:]):
+            graph.upsert(
+                ObjectMetadata(resource=RESOURCE, path=path, uid="own", owners=owners_of_object)
+            )
+        graph.delete(DeletedObject(RESOURCE, path, "own"))
+    finally:
+        sys.setprofile(None)
+    assert calls < 100

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
-from kapiserver.api.types import Tree
 from kapiserver.storage.objects.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
 
@@ -56,8 +55,8 @@ class OwnerGraph:
         self._forget(observed.path)
         if observed.owners or waits:
             self._objects[observed.path] = observed
-        for owner in observed.owners:
-            self._dependents.setdefault(_uid(owner), {})[observed.path] = None
+        for uid in _owner_uids(observed):
+            self._dependents.setdefault(uid, {})[observed.path] = None
         if waits:
             self._waiting[observed.uid] = observed.path
         has_new_owners = observed.owners and (before is None or before.owners != observed.owners)
@@ -136,8 +135,8 @@ class OwnerGraph:
                 yield dependent
 
     def _waiting_owners(self, dependent: ObjectMetadata) -> Iterator[str]:
-        for owner in dependent.owners:
-            path = self._waiting.get(_uid(owner))
+        for uid in _owner_uids(dependent):
+            path = self._waiting.get(uid)
             if path is not None:
                 yield path
 
@@ -148,8 +147,7 @@ class OwnerGraph:
         if self._waiting.get(before.uid) == path:
             del self._waiting[before.uid]
             self._taken.discard(before.uid)
-        for owner in before.owners:
-            uid = _uid(owner)
+        for uid in _owner_uids(before):
             paths = self._dependents.get(uid)
             if paths is not None:
                 paths.pop(path, None)
@@ -163,6 +161,5 @@ def _waits_for_dependents(observed: ObjectMetadata) -> bool:
     )
 
 
-def _uid(owner: Tree) -> str:
-    uid: str = owner.get("uid") or ""
-    return uid
+def _owner_uids(dependent: ObjectMetadata) -> list[str]:
+    return [owner.get("uid") or "" for owner in dependent.owners]

@@ -51,6 +51,7 @@ from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
+from kapiserver.controllers.workloads.replica_set import PodError
 from kapiserver.rpc.errors import OutOfRange
 from kapiserver.rpc.generator.problems import InvalidDefinitions
 from kapiserver.rpc.loading import BadGroups
@@ -107,6 +108,7 @@ CAUGHT = {
     OutOfBudget,  # the webhook or policy decides as its failurePolicy says
     OutOfRange,  # calls over HTTP answer with a Status, calls over sockets with a code
     OutOfTime,  # custom strategies raise ValidationTakesLong instead
+    PodError,  # the controllers of ReplicaSets and ReplicationControllers try again
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
     RPCError,  # likewise
     ProtocolError,  # the gRPC transport of etcd raises RequestNotSent or ResponseLost instead

@@ -88,6 +88,13 @@ def weighted(kind, labels):
     return {kind: {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
 
 
+def replica(name):
+    pod = a_pod(name)
+    pod["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "uid": "r", "controller": True}]
+    return pod
+
+
+ZONE = {"topology.kubernetes.io/zone": "a"}
 SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
 WEB = {"app": "web"}
 ANYWAY = {
@@ -114,12 +121,17 @@ ANYWAY = {
          [on("a", a_pod("x", labels=WEB))], "b"),
         (a_pod(labels=WEB), [a_node("a"), a_node("b")],
          [on("b", a_pod("x", affinity=weighted("podAffinity", WEB)))], "b"),
+        (replica("new"), [a_node("a", labels=ZONE), a_node("b", cpu="1", labels=ZONE)],
+         [on("a", replica("old"))], "b"),
+        (replica("new"), [a_node("a", labels=ZONE), a_node("b", labels=ZONE), a_node("c", cpu="1")],
+         [on("a", replica("old"))], "c"),
+        (a_pod(), [a_node("a", cpu="1000"), a_node("b", cpu="1000")], [on("a", a_pod("x"))], "b"),
         (a_pod(labels=WEB, topologySpreadConstraints=[ANYWAY]), [a_node("a"), a_node("b", cpu="1")],
          [on("a", a_pod("x", labels=WEB))], "b"),
     ],
 )  # fmt: skip
 def test_scores(pod, nodes, running, best):
-    """The node with the highest score gets the pod, of equal ones the first."""
+    """The node with the highest score gets the pod, of equal ones the emptiest."""
     assert decide(pod, a_snapshot(nodes, running)) == best
 
 

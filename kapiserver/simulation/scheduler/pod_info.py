@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from kapiserver.api.accessors import (
+    controller_of,
     is_terminating,
     labels_of,
     metadata_of,
@@ -24,6 +25,8 @@ from kapiserver.simulation.scheduler.requests import (
 )
 from kapiserver.simulation.scheduler.spread_constraints import SpreadConstraint, constraints_of
 
+_OWNERS_OF_REPLICAS = ("ReplicaSet", "ReplicationController", "StatefulSet")
+
 
 class PodInfo:
     """One revision of a pod. `node_name` is the node that it runs on or is bound to, or ""."""
@@ -38,6 +41,12 @@ class PodInfo:
         self.node_name: str = node_name or self.spec.get("nodeName") or ""
         self.priority: int = self.spec.get("priority") or 0
         self.is_terminating = is_terminating(pod)
+
+    @functools.cached_property
+    def owner(self) -> str:
+        """The uid of the owner whose replica the pod is, or ""."""
+        controller = controller_of(self.pod) or {}
+        return controller.get("uid") or "" if controller.get("kind") in _OWNERS_OF_REPLICAS else ""
 
     @functools.cached_property
     def requests(self) -> Quantities:

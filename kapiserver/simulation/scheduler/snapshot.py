@@ -6,6 +6,7 @@ all nodes again. Pods on a node that does not exist yet are remembered until it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kapiserver.api.accessors import labels_of, name_of, value_at
@@ -73,6 +74,7 @@ class Snapshot:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.with_affinity: dict[str, PodInfo] = {}
         self.search_start = 0
+        self._replicas: dict[str, Counter[str]] = {}
 
     @property
     def nodes(self) -> Sequence[NodeInfo]:
@@ -109,6 +111,7 @@ class Snapshot:
         self._pods[pod.uid] = pod
         if pod.affinity is not None:
             self.with_affinity[pod.uid] = pod
+        self._count_replica(pod, 1)
         self._node_of(pod.node_name).add(pod)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
@@ -117,6 +120,7 @@ class Snapshot:
         if pod is None:
             return None
         self.with_affinity.pop(uid, None)
+        self._count_replica(pod, -1)
         node = self._node_of(pod.node_name)
         node.remove(pod)
         self._forget_unused(node)
@@ -126,6 +130,20 @@ class Snapshot:
         """Remove a pod whose binding failed, unless another revision of it has replaced it."""
         if self._pods.get(pod.uid) is pod:
             self.remove_pod(pod.uid)
+
+    def replicas(self, owner: str) -> Mapping[str, int]:
+        """Return the number of replicas of an owner on each node that has some."""
+        return self._replicas.get(owner, {})
+
+    def _count_replica(self, pod: PodInfo, change: int) -> None:
+        if not pod.owner or pod.is_terminating:
+            return
+        counts = self._replicas.setdefault(pod.owner, Counter())
+        counts[pod.node_name] += change
+        if not counts[pod.node_name]:
+            del counts[pod.node_name]
+        if not counts:
+            del self._replicas[pod.owner]
 
     def _node_of(self, name: str) -> NodeInfo:
         node = self._nodes.get(name)

@@ -1,7 +1,7 @@
 """Topology spread: how evenly the pods of a selector are spread over the domains of a label.
 
-Mirrors the plugin podtopologyspread of pkg/scheduler/framework/plugins, without its default
-constraints: pods of the same Service spread by the resources of their nodes.
+`replica_spread` has the default constraints. Mirrors the plugin podtopologyspread of
+pkg/scheduler/framework/plugins.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from kapiserver.simulation.scheduler.plugins.node_affinity import required_affinity
-from kapiserver.simulation.scheduler.plugins.normalize import MAX_SCORE
+from kapiserver.simulation.scheduler.plugins.normalize import inverted
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.plugins.taint_toleration import has_untolerated_taint
 from kapiserver.simulation.scheduler.pod_info import PodInfo
@@ -117,18 +117,4 @@ def spread_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -
         )
         for node in candidates
     }
-    return _inverted(unevenness, nodes)
-
-
-def _inverted(unevenness: dict[str, int], nodes: Sequence[NodeInfo]) -> list[int]:
-    lowest, highest = min(unevenness.values(), default=0), max(unevenness.values(), default=0)
-    scores = []
-    for node in nodes:
-        each = unevenness.get(node.name)
-        if each is None:
-            scores.append(0)
-        else:
-            scores.append(
-                MAX_SCORE * (highest + lowest - each) // highest if highest else MAX_SCORE
-            )
-    return scores
+    return inverted(unevenness, nodes)

@@ -15,6 +15,7 @@ from kapiserver.simulation.scheduler.plugins.node_resources import (
     least_allocated_scores,
 )
 from kapiserver.simulation.scheduler.plugins.pod_topology_spread import spread_scores
+from kapiserver.simulation.scheduler.plugins.replica_spread import replica_spread_scores
 from kapiserver.simulation.scheduler.plugins.taint_toleration import taint_scores
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
@@ -25,6 +26,7 @@ _SCORES: tuple[tuple[int, _Scores], ...] = (
     (3, taint_scores),
     (2, node_affinity_scores),
     (2, spread_scores),
+    (2, replica_spread_scores),
     (2, pod_affinity_scores),
     (1, least_allocated_scores),
     (1, balanced_allocation_scores),
@@ -32,8 +34,8 @@ _SCORES: tuple[tuple[int, _Scores], ...] = (
 
 
 def best_node(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -> NodeInfo:
-    """Return the node with the highest score; of equal ones the first. kube-scheduler picks one of
-    them by chance, which a test could not repeat."""
+    """Return the node with the highest score; of equal ones that with the fewest pods, and the
+    first. kube-scheduler picks one of them by chance, which a test could not repeat."""
     if len(nodes) == 1:
         return nodes[0]
     totals = [0] * len(nodes)
@@ -41,4 +43,5 @@ def best_node(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -> No
         scores = each(pod, snapshot, nodes)
         if scores is not None:
             totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
-    return nodes[max(range(len(nodes)), key=totals.__getitem__)]
+    best = max(range(len(nodes)), key=lambda index: (totals[index], -len(nodes[index].pods)))
+    return nodes[best]

@@ -321,6 +321,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="job-controller",
+        aliases=("job",),
+        factory=loaded_by(lazy("kapiserver.controllers.workloads.job.controller:JobController")),
+        user=_account("job-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

@@ -8,6 +8,7 @@ from kapiserver.controllers.registry import ControllerDescriptor, loaded_by
 
 CONTROLLERS = (
     "deployment-controller",
+    "job-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
 )

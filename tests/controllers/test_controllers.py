@@ -276,6 +276,7 @@ def test_off(make_server):
 OFF_IN_KUBERNETES = {"bootstrap-signer-controller", "token-cleaner-controller"}
 WORKLOADS = {
     "deployment-controller",
+    "job-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
 }
@@ -287,7 +288,10 @@ DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
     [
         (["*"], DEFAULT_NAMES),
         (["*", "bootstrapsigner", "tokencleaner"], DEFAULT_NAMES | OFF_IN_KUBERNETES),
-        (["*", "deployment", "replicaset", "replicationcontroller"], DEFAULT_NAMES | WORKLOADS),
+        (
+            ["*", "deployment", "job", "replicaset", "replicationcontroller"],
+            DEFAULT_NAMES | WORKLOADS,
+        ),
         (["*", "-garbagecollector"], DEFAULT_NAMES - {"garbage-collector-controller"}),
         (["namespace"], {"namespace-controller"}),
         (["namespace-controller", "-namespace"], {"namespace-controller"}),

@@ -217,16 +217,12 @@ class Client:
             media = _MEDIA_BY_STREAM_TYPE.get(response.content_type, JSON)
             assert media.framing is not None
             reader = media.framing.make_reader()
-            try:
-                async for chunk in response.content.iter_any():
-                    for frame in reader.feed(chunk):
-                        event = self._decode_event(media, frame)
-                        if event.type == "ERROR":
-                            code = int(event.object.get("code") or 500)
-                            raise StatusError(event.object, code)
-                        yield event
-            finally:
-                _abort(response)
+            async for chunk in response.content.iter_any():
+                for frame in reader.feed(chunk):
+                    event = self._decode_event(media, frame)
+                    if event.type == "ERROR":
+                        raise StatusError(event.object, int(event.object.get("code") or 500))
+                    yield event
 
     def _decode_event(self, media: MediaType, frame: bytes) -> Event:
         if media is PROTOBUF:
@@ -235,14 +231,6 @@ class Client:
             return Event(event.type, decoded.object)
         tree = _read_cbor(frame) if media is CBOR else orjson.loads(frame)
         return Event(tree["type"], tree["object"])
-
-
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Close the connection of a response whose end was not read. A graceful end of TLS takes until
-    the server answers, for which the session does not wait when it closes."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
 
 
 def _read_cbor(data: bytes) -> Tree:

@@ -23,6 +23,7 @@ inconsistently."""
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 UPDATE_ATTEMPTS = 100
 
 _GONE = 410

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kapiserver.api.resource_client import ResourceClient
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.testing import KubeClients, TestServer, Users
 from kapiserver.testing.fixtures.definitions import install_definitions
@@ -61,31 +58,6 @@ def test_definitions(cluster: ExistingCluster) -> None:
     """Definitions are installed as in a test server."""
     (installed,) = install_definitions(cluster, CRD)
     assert installed["status"]["acceptedNames"]["kind"] == "Widget"
-
-
-def test_connections_are_closed(kube_apiserver: TestServer) -> None:
-    """The connection of a watch is closed when its reader ends, even if the server does not answer
-    the end of TLS."""
-    is_blocked, released = threading.Event(), threading.Event()
-
-    def block() -> None:
-        is_blocked.set()
-        released.wait(60)
-
-    async def read_one(resource: ResourceClient) -> None:
-        async for _ in resource.watch():
-            blocking.start()
-            is_blocked.wait(60)
-            return
-
-    blocking = threading.Thread(target=kube_apiserver.call, args=(block,))
-    try:
-        with ExistingCluster(kube_apiserver.kubeconfig) as cluster:
-            cluster.run(read_one(cluster.internal_client().resource("v1", "namespaces")))
-        gc.collect()  # raises for an unclosed transport
-    finally:
-        released.set()
-        blocking.join()
 
 
 def test_service_account(cluster: ExistingCluster) -> None:

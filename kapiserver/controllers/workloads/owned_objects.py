@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kapiserver.api.accessors import (
     controller_of,
+    finalizers_of,
     is_terminating,
     metadata_of,
     name_of,
@@ -59,12 +60,19 @@ def for_possible_owners(
 
 
 class OwnedObjects:
-    """The objects that owners of a kind control. `index` has the objects by `controller_keys`."""
+    """The objects that owners of a kind control.
 
-    def __init__(self, version: GroupVersion, kind: str, index: Index) -> None:
+    index      has the objects by `controller_keys`
+    finalizer  is added to the objects that an owner adopts, if it is not ""
+    """
+
+    def __init__(
+        self, version: GroupVersion, kind: str, index: Index, *, finalizer: str = ""
+    ) -> None:
         self._version = version
         self._kind = kind
         self._index = index
+        self._finalizer = finalizer
 
     def controlled_by(self, owner: Tree) -> Sequence[Tree]:
         """Return the objects that name `owner` as their controller."""
@@ -110,24 +118,23 @@ class OwnedObjects:
 
     async def _adopt(self, owner: Tree, objects: ResourceClient, obj: Tree) -> list[Tree]:
         reference = controller_reference(owner, str(self._version), self._kind)
-        return await _set_owners(objects, obj, [*owners_of(obj), reference])
+        changes: Tree = {"ownerReferences": [*owners_of(obj), reference]}
+        finalizers = finalizers_of(obj)
+        if self._finalizer and self._finalizer not in finalizers:
+            changes["finalizers"] = [*finalizers, self._finalizer]
+        return await _patch_metadata(objects, obj, changes)
 
     async def _release(self, owner: Tree, objects: ResourceClient, obj: Tree) -> None:
         uid = uid_of(owner)
-        await _set_owners(objects, obj, [each for each in owners_of(obj) if each["uid"] != uid])
+        owners = [each for each in owners_of(obj) if each["uid"] != uid]
+        await _patch_metadata(objects, obj, {"ownerReferences": owners or None})
 
 
-async def _set_owners(objects: ResourceClient, obj: Tree, owners: Sequence[Tree]) -> list[Tree]:
-    """Patch the owner references; return the object, or nothing if it is gone. Raises StatusError,
-    with the reason Conflict if the object has changed."""
+async def _patch_metadata(objects: ResourceClient, obj: Tree, changes: Tree) -> list[Tree]:
+    """Patch fields of the metadata; return the object, or nothing if it is gone. Raises
+    StatusError, with the reason Conflict if the object has changed."""
     metadata = metadata_of(obj)
-    patch = {
-        "metadata": {
-            "uid": metadata["uid"],
-            "resourceVersion": metadata["resourceVersion"],
-            "ownerReferences": list(owners) or None,
-        }
-    }
+    current = {name: metadata[name] for name in ("uid", "resourceVersion")}
     with suppress_reason("NotFound"):
-        return [await objects.patch(name_of(obj), patch)]
+        return [await objects.patch(name_of(obj), {"metadata": current | changes})]
     return []

@@ -74,19 +74,20 @@ class PodControl:
         """Return the controller's client of the pods of a namespace."""
         return self._context.resource("v1", "pods", namespace=namespace)
 
-    async def create_all(self, owner: Tree, pods: Sequence[Tree]) -> str:
-        """Create pods, and wait until the informer shows them. Return the message of the first
-        error, after which no further batch is sent, or ""."""
-        size, done, newest, error = FIRST_BATCH, 0, 0, ""
+    async def create_all(self, owner: Tree, pods: Sequence[Tree]) -> tuple[int, str]:
+        """Create pods, and wait until the informer shows them. Return how many were created, and
+        the message of the first error, after which no further batch is sent, or ""."""
+        size, done, created, newest, error = FIRST_BATCH, 0, 0, 0, ""
         while done < len(pods) and not error:
             batch = pods[done : done + size]
             results = await asyncio.gather(*(self._create(owner, pod) for pod in batch))
             error = next((message for _, message in results if message), "")
             newest = max(newest, *(revision for revision, _ in results))
+            created += sum(revision > 0 for revision, _ in results)
             done, size = done + len(batch), size * 2
         if newest:
             await self._informer.wait_for(Revision(newest))
-        return error
+        return created, error
 
     async def _create(self, owner: Tree, pod: Tree) -> tuple[int, str]:
         """Return the revision of the created pod, or 0, and an error message, or ""."""
@@ -124,3 +125,7 @@ def has_cause(error: StatusError, reason: str) -> bool:
     """Report whether the details of an error have a cause with a reason."""
     causes: Sequence[Any] = value_at(error.status, "details", "causes") or ()
     return any(cause.get("reason") == reason for cause in causes)
+
+
+class PodError(Exception):
+    """Some pods could not be created or deleted; their owner is retried later."""

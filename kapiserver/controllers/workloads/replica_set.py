@@ -18,7 +18,11 @@ from kapiserver.controllers.workloads.owned_objects import (
     controller_keys,
     for_possible_owners,
 )
-from kapiserver.controllers.workloads.pod_control import PodControl, pod_from_template
+from kapiserver.controllers.workloads.pod_control import (
+    PodControl,
+    PodError,
+    pod_from_template,
+)
 from kapiserver.controllers.workloads.pods import (
     is_active,
     is_finished,
@@ -91,7 +95,8 @@ class ReplicaSetController(Controller[ObjectKey]):
         if change.create:
             template: Tree = value_at(owner, "spec", "template") or {}
             pods = [pod_from_template(template, owner) for _ in range(change.create)]
-            return await self._pods.create_all(owner, pods)
+            _, error = await self._pods.create_all(owner, pods)
+            return error
         return await self._pods.delete_all(owner, change.delete) if change.delete else ""
 
     def _terminating_pods(self, owner: Tree) -> list[Tree]:
@@ -114,7 +119,3 @@ class ReplicationControllerController(ReplicaSetController):
     resource = "replicationcontrollers"
     component = "replication-controller"
     counts_terminating = False
-
-
-class PodError(Exception):
-    """Some pods could not be created or deleted; the owner is retried later."""

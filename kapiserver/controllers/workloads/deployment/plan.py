@@ -47,19 +47,12 @@ from kapiserver.controllers.workloads.deployment.strategy import (
     max_surge,
     max_unavailable,
 )
+from kapiserver.controllers.workloads.planned_event import PlannedEvent
 from kapiserver.controllers.workloads.pods import is_finished
 from kapiserver.controllers.workloads.replicas import replicas_of
 
 _UNLIMITED = 2**31 - 1
 """The revisionHistoryLimit that keeps all ReplicaSets."""
-
-
-class PlannedEvent(Struct, frozen=True):
-    """An event about the Deployment, to be recorded after the write that it reports."""
-
-    reason: str
-    message: str
-    type: str = "Normal"
 
 
 class Plan(Struct):

@@ -1,0 +1,74 @@
+"""How a Job ends: its outcome, the counting of its pods, and its last status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kapiserver.api.accessors import value_at
+from kapiserver.api.types import Tree
+from kapiserver.controllers.workloads.planned_event import PlannedEvent
+from kapiserver.storage.objects.lifecycle import timestamp
+
+SUCCESS, FAILURE = "SuccessCriteriaMet", "FailureTarget"
+
+
+class Outcome(Struct, frozen=True):
+    """Why a Job is about to end: `type` is SuccessCriteriaMet or FailureTarget."""
+
+    type: str
+    reason: str
+    message: str
+
+
+def is_job_finished(job: Tree) -> bool:
+    """Report whether the Job is complete or has failed."""
+    conditions = value_at(job, "status", "conditions") or ()
+    return any(
+        each.get("type") in ("Complete", "Failed") and each.get("status") == "True"
+        for each in conditions
+    )
+
+
+def count_pods(status: Tree, still_tracked: Iterable[str]) -> Tree:
+    """Return the status after step 3: the uncounted pods whose uids are not in `still_tracked` are
+    counted."""
+    kept = frozenset(still_tracked)
+    uncounted, counted = status.get("uncountedTerminatedPods") or {}, dict(status)
+    left: Tree = {}
+    for name in ("succeeded", "failed"):
+        uids = uncounted.get(name) or []
+        left[name] = [uid for uid in uids if uid in kept]
+        number = (status.get(name) or 0) + len(uids) - len(left[name])
+        if number:
+            counted[name] = number
+    counted["uncountedTerminatedPods"] = {name: uids for name, uids in left.items() if uids}
+    return counted
+
+
+def finish_job(status: Tree, outcome: Outcome, now: float) -> tuple[Tree, PlannedEvent] | None:
+    """Return the status of a finished Job and the event about it; None while pods are uncounted or
+    have not ended."""
+    if status.get("uncountedTerminatedPods") or status.get("terminating"):
+        return None
+    succeeded = outcome.type == SUCCESS
+    type_ = "Complete" if succeeded else "Failed"
+    condition = job_condition(type_, "True", outcome.reason, outcome.message, now)
+    finished = status | {"conditions": [*(status.get("conditions") or ()), condition]}
+    if succeeded:
+        finished["completionTime"] = timestamp(now)
+        return finished, PlannedEvent("Completed", "Job completed")
+    return finished, PlannedEvent(outcome.reason, outcome.message, "Warning")
+
+
+def job_condition(type_: str, status: str, reason: str, message: str, now: float) -> Tree:
+    """Return a condition that changes at `now`."""
+    return {
+        "type": type_,
+        "status": status,
+        "lastProbeTime": timestamp(now),
+        "lastTransitionTime": timestamp(now),
+        "reason": reason,
+        "message": message,
+    }

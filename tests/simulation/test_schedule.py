@@ -187,6 +187,23 @@ def test_nominated_pod_waits_for_its_victims():
     assert decide(pod, snapshot) == "b"
 
 
+@pytest.mark.parametrize(("priority", "node"), [(0, "b"), (100, "b"), (101, "a")])
+def test_nominated_pods_keep_their_room(priority, node):
+    """A pod that is nominated for a node keeps the room there from pods of no higher priority."""
+    snapshot = a_snapshot([a_node("a", cpu="4"), a_node("b", cpu="2")])
+    snapshot.nominated["shop/high"] = PodInfo(a_pod("high", {"cpu": "3"}, priority=100), "a")
+    assert decide(a_pod(requests={"cpu": "2"}, priority=priority), snapshot) == node
+    assert not snapshot.node("a").pods
+
+
+def test_nominated_pods_are_not_displaced():
+    """A pod does not displace others for the room that a more important pod will take."""
+    snapshot = a_snapshot([a_node("a", cpu="2")], [low("a", "x", "2")])
+    snapshot.nominated["shop/high"] = PodInfo(a_pod("high", {"cpu": "2"}, priority=100), "a")
+    decision = schedule(PodInfo(a_pod(requests={"cpu": "1"}, priority=50)), snapshot)
+    assert (decision.nominated_node, decision.victims) == ("", ())
+
+
 sizes = st.integers(min_value=0, max_value=5)
 
 

@@ -151,6 +151,22 @@ async def test_preemption(it):
 
 
 @on_cluster
+async def test_nominated_pods_keep_their_room(it):
+    """When one of two victims has ended, its room is kept for the pod that waits for both, until
+    that pod is deleted."""
+    await it.add_node(cpu="2")
+    for name in ("low-0", "low-1"):
+        await it.add_pod(name, requests={"cpu": "1"})
+    await it.add_pod("high", requests={"cpu": "2"}, priorityClassName="high")
+    await it.pods.delete("low-0", {"gracePeriodSeconds": 0})
+    await it.add_pod("low-2", requests={"cpu": "1"})
+    assert await it.node_of("low-2") is None
+    await it.pods.delete("high")
+    await it.settle()
+    assert await it.node_of("low-2") == "one"
+
+
+@on_cluster
 async def test_many_pods_fill_the_nodes(it):
     """Forty pods that arrive at once fill ten nodes evenly, and no node gets too many."""
     for index in range(10):

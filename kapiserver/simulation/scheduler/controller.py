@@ -2,8 +2,8 @@
 
 One worker decides about one pod at a time. A pod that is being bound is on the snapshot already, so
 that the next decision counts it. Pods that fit nowhere are tried again when a node or another pod
-changes so that it may help, never by the time. A pod that waits for its victims does not reserve
-their room: a pod that comes in between may take it, unless its priority is lower.
+changes so that it may help, never by the time. A pod that waits for the end of its victims is
+nominated for their node, which keeps pods of a lower priority from taking their room.
 
 Mirrors pkg/scheduler.
 """
@@ -89,13 +89,17 @@ class Scheduler(Controller[ObjectKey]):
         return keys
 
     def _on_end(self, entry: Entry) -> Iterable[ObjectKey]:
+        uid = uid_of(entry.tree())
         self._pending.remove(entry.key)
-        ended = self._snapshot.remove_pod(uid_of(entry.tree()))
-        return self._pending.activate(_always) if ended is not None else ()
+        ended = self._snapshot.remove_pod(uid)
+        nominated = self._snapshot.nominated.pop(uid, None)
+        has_helped = ended is not None or nominated is not None
+        return self._pending.activate(_always) if has_helped else ()
 
     def _on_assigned(self, old: Entry | None, new: Entry) -> Iterable[ObjectKey]:
         self._pending.remove(new.key)
         pod = PodInfo(new.tree())
+        self._snapshot.nominated.pop(pod.uid, None)
         if old is None or not node_of(old.tree()):
             self._snapshot.add_pod(pod)
             return self._pending.activate(_depends_on_pods)
@@ -115,6 +119,7 @@ class Scheduler(Controller[ObjectKey]):
         if info.spec.get("schedulingGates"):  # the API server has set the condition
             self._pending.remove(new.key)
             return ()
+        self._nominate(info, info.nominated_node)
         if new.key in self._pending and (
             info.uid in self._snapshot or (old is not None and _is_same_request(old.tree(), pod))
         ):
@@ -122,6 +127,13 @@ class Scheduler(Controller[ObjectKey]):
             return ()
         self._pending.add(new.key, info)
         return (new.key,)
+
+    def _nominate(self, pod: PodInfo, node: str) -> None:
+        """Reserve the room that a pending pod will have on a node; "" ends the reservation."""
+        if node and pod.uid not in self._snapshot:
+            self._snapshot.nominated[pod.uid] = PodInfo(pod.pod, node)
+        else:
+            self._snapshot.nominated.pop(pod.uid, None)
 
     # Decisions.
 
@@ -141,6 +153,7 @@ class Scheduler(Controller[ObjectKey]):
 
     async def _bind(self, pod: PodInfo, node: str) -> None:
         assumed = PodInfo(pod.pod, node)
+        self._nominate(pod, "")
         self._snapshot.add_pod(assumed)
         binding = {
             "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
@@ -161,6 +174,7 @@ class Scheduler(Controller[ObjectKey]):
     async def _report(self, pod: PodInfo, decision: Unschedulable) -> None:
         self._pending.park(ObjectKey(pod.namespace, pod.name))
         nominated = decision.nominated_node
+        self._nominate(pod, nominated)
         await self._write_condition(pod, "Unschedulable", decision.message, nominated)
         await self._evict(pod, decision)
 

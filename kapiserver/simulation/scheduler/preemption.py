@@ -13,7 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kapiserver.simulation.scheduler.fit_message import fit_message
-from kapiserver.simulation.scheduler.plugins.filters import checks_for, rejection_of
+from kapiserver.simulation.scheduler.plugins.filters import (
+    checks_for,
+    fits,
+    rejection_with_nominated,
+)
 from kapiserver.simulation.scheduler.plugins.rejection import Rejection
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
@@ -94,11 +98,11 @@ def _victims(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> _Candidate | S
         return _NO_VICTIMS
     for other in lower:
         snapshot.remove_pod(other.uid)
-    rejection = rejection_of(node, checks_for(pod, snapshot))
+    rejection = rejection_with_nominated(pod, snapshot, node, checks_for(pod, snapshot))
     victims = []
     for other in sorted(lower, key=_importance):
         snapshot.add_pod(other)
-        if rejection is None and rejection_of(node, checks_for(pod, snapshot)) is not None:
+        if rejection is None and not fits(pod, snapshot, node):
             snapshot.remove_pod(other.uid)
             victims.append(other)
     for other in victims:

@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kapiserver.simulation.scheduler.fit_message import fit_message
-from kapiserver.simulation.scheduler.plugins.filters import checks_for, rejection_of
+from kapiserver.simulation.scheduler.plugins.filters import (
+    checks_for,
+    fits,
+    rejection_with_nominated,
+)
 from kapiserver.simulation.scheduler.plugins.node_affinity import required_node_names
 from kapiserver.simulation.scheduler.plugins.rejection import Rejection
 from kapiserver.simulation.scheduler.plugins.scores import best_node
@@ -67,9 +71,7 @@ def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
 def _nominated_node(pod: PodInfo, snapshot: Snapshot) -> NodeInfo | None:
     """Return the node whose pods made room for the pod, if the pod fits there by now."""
     node = snapshot.node(pod.nominated_node) if pod.nominated_node else None
-    if node is None or rejection_of(node, checks_for(pod, snapshot)) is not None:
-        return None
-    return node
+    return node if node is not None and fits(pod, snapshot, node) else None
 
 
 def _search(
@@ -84,7 +86,7 @@ def _search(
     rejections: dict[str, Rejection] = {}
     for index in range(start, start + count):
         node = nodes[index % count]
-        rejection = rejection_of(node, checks)
+        rejection = rejection_with_nominated(pod, snapshot, node, checks)
         if rejection is not None:
             rejections[node.name] = rejection
             continue

@@ -51,3 +51,32 @@ def rejection_of(node: NodeInfo, checks: Sequence[Check]) -> Rejection | None:
         if rejection is not None:
             return rejection
     return None
+
+
+def rejection_with_nominated(
+    pod: PodInfo, snapshot: Snapshot, node: NodeInfo, checks: Sequence[Check]
+) -> Rejection | None:
+    """Return why a node is rejected: as it is, or together with pods of the same or a higher
+    priority that wait for their victims there. Only both ways count, because these pods may come or
+    not."""
+    rejection = rejection_of(node, checks)
+    if rejection is not None or not snapshot.nominated:
+        return rejection
+    expected = [
+        other
+        for other in snapshot.nominated.values()
+        if other.node_name == node.name and other.priority >= pod.priority and other.uid != pod.uid
+    ]
+    if not expected:
+        return None
+    for other in expected:
+        snapshot.add_pod(other)
+    rejection = rejection_of(node, checks_for(pod, snapshot))
+    for other in expected:
+        snapshot.remove_pod(other.uid)
+    return rejection
+
+
+def fits(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> bool:
+    """Report whether the pod can run on a node."""
+    return rejection_with_nominated(pod, snapshot, node, checks_for(pod, snapshot)) is None

@@ -328,6 +328,15 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="cronjob-controller",
+        aliases=("cronjob",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.workloads.cron_job.controller:CronJobController")
+        ),
+        user=_account("cronjob-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

@@ -7,6 +7,7 @@ from kapiserver.apiserver.user import APISERVER, AUTHENTICATED, User
 from kapiserver.controllers.registry import ControllerDescriptor, loaded_by
 
 CONTROLLERS = (
+    "cronjob-controller",
     "deployment-controller",
     "job-controller",
     "replicaset-controller",

@@ -275,6 +275,7 @@ def test_off(make_server):
 
 OFF_IN_KUBERNETES = {"bootstrap-signer-controller", "token-cleaner-controller"}
 WORKLOADS = {
+    "cronjob-controller",
     "deployment-controller",
     "job-controller",
     "replicaset-controller",
@@ -289,7 +290,7 @@ DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
         (["*"], DEFAULT_NAMES),
         (["*", "bootstrapsigner", "tokencleaner"], DEFAULT_NAMES | OFF_IN_KUBERNETES),
         (
-            ["*", "deployment", "job", "replicaset", "replicationcontroller"],
+            ["*", "cronjob", "deployment", "job", "replicaset", "replicationcontroller"],
             DEFAULT_NAMES | WORKLOADS,
         ),
         (["*", "-garbagecollector"], DEFAULT_NAMES - {"garbage-collector-controller"}),

@@ -1,4 +1,4 @@
-"""Validation of cron schedules.
+"""Parses cron schedules.
 
 A schedule has five fields of numbers, names, ranges and steps, or is a descriptor like `@daily`.
 Messages are those of the parser that Kubernetes uses. Mirrors ParseStandard of robfig/cron, version
@@ -11,9 +11,19 @@ import re
 
 from msgspec import Struct
 
-_DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 _EVERY = "@every "
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_PART = re.compile(r"(?P<number>[0-9.]+)(?P<unit>[a-zµμ]+)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _ZONES = ("TZ=", "CRON_TZ=")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
@@ -42,47 +52,82 @@ _FIELDS = (
 )
 
 
+class Schedule(Struct, frozen=True):
+    """The times at which a CronJob starts Jobs.
+
+    zone                the time zone that the text begins with, or ""
+    every               seconds between two starts; 0 if the other fields have the times
+    every_day_of_month  whether `days` comes from `*`
+    every_day_of_week   whether `weekdays` comes from `*`; Sunday is 0
+    """
+
+    zone: str = ""
+    every: int = 0
+    minutes: frozenset[int] = frozenset()
+    hours: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+    months: frozenset[int] = frozenset()
+    weekdays: frozenset[int] = frozenset()
+    every_day_of_month: bool = False
+    every_day_of_week: bool = False
+
+
 def schedule_problems(text: str) -> list[str]:
     """Return the messages about a schedule: an empty list if it is valid."""
     try:
-        _parse(text)
+        parse_schedule(text)
     except ValueError as error:
         return [str(error)]
     return []
 
 
-def _parse(text: str) -> None:
+def parse_schedule(text: str) -> Schedule:
+    """Return the schedule that a text stands for. Raises ValueError."""
     if not text:
         raise ValueError("empty spec string")
+    zone = ""
     if text.startswith(_ZONES):  # validation of cron jobs reports the zone
-        text = text.partition(" ")[2].strip()
-    if text.startswith("@"):
-        _parse_descriptor(text)
-        return
+        prefix, _, text = text.partition(" ")
+        zone, text = prefix.partition("=")[2], text.strip()
+    if text in _DESCRIPTORS:
+        text = _DESCRIPTORS[text]
+    elif text.startswith("@"):
+        return Schedule(zone, _parse_every(text))
     fields = text.split()
     if len(fields) != len(_FIELDS):
         problem = f"found {len(fields)}: [{' '.join(fields)}]"
         raise ValueError(f"expected exactly {len(_FIELDS)} fields, {problem}")
-    for part, field in zip(fields, _FIELDS, strict=True):
-        for expression in part.split(","):
-            if expression:
-                _parse_range(expression, field)
+    values = [_parse_field(part, field) for part, field in zip(fields, _FIELDS, strict=True)]
+    (minutes, _), (hours, _), (days, any_day), (months, _), (weekdays, any_weekday) = values
+    return Schedule(zone, 0, minutes, hours, days, months, weekdays, any_day, any_weekday)
 
 
-def _parse_descriptor(text: str) -> None:
-    if text in _DESCRIPTORS:
-        return
+def _parse_every(text: str) -> int:
+    """Return the seconds of `@every DURATION`, which are whole, and at least one."""
     if not text.startswith(_EVERY):
         raise ValueError(f"unrecognized descriptor: {text}")
     duration = text.removeprefix(_EVERY)
     if not _DURATION.fullmatch(duration):
         raise ValueError(f'failed to parse duration {text}: time: invalid duration "{duration}"')
+    seconds = sum(
+        float(part["number"]) * _SECONDS[part["unit"]] for part in _PART.finditer(duration)
+    )
+    return max(1, int(seconds)) if not duration.startswith("-") else 1
 
 
-def _parse_range(text: str, field: _Field) -> None:
+def _parse_field(text: str, field: _Field) -> tuple[frozenset[int], bool]:
+    """Return the numbers of a list of ranges, and whether one of them is `*`."""
+    ranges = [_parse_range(expression, field) for expression in text.split(",") if expression]
+    numbers = frozenset(number for numbers, _ in ranges for number in numbers)
+    return numbers, any(is_any for _, is_any in ranges)
+
+
+def _parse_range(text: str, field: _Field) -> tuple[range, bool]:
+    """Return the numbers of a range, and whether it is `*` without a step."""
     interval, *step_texts = text.split("/")
     start_text, *end_texts = interval.split("-")
-    if start_text in ("*", "?"):
+    is_any = start_text in ("*", "?")
+    if is_any:
         start, end = field.minimum, field.maximum
     else:
         start = end = field.number(start_text)
@@ -103,6 +148,7 @@ def _parse_range(text: str, field: _Field) -> None:
         raise ValueError(f"beginning of range ({start}) beyond end of range ({end}): {text}")
     if not step:
         raise ValueError(f"step of range should be a positive number: {text}")
+    return range(start, end + 1, step), is_any and step == 1
 
 
 def _parse_number(text: str) -> int:

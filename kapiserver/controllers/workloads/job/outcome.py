@@ -24,11 +24,15 @@ class Outcome(Struct, frozen=True):
 
 def is_job_finished(job: Tree) -> bool:
     """Report whether the Job is complete or has failed."""
-    conditions = value_at(job, "status", "conditions") or ()
-    return any(
-        each.get("type") in ("Complete", "Failed") and each.get("status") == "True"
-        for each in conditions
-    )
+    return finished_condition(job) != ""
+
+
+def finished_condition(job: Tree) -> str:
+    """Return the type of the condition that ends the Job, Complete or Failed, or ""."""
+    for each in value_at(job, "status", "conditions") or ():
+        if each.get("type") in ("Complete", "Failed") and each.get("status") == "True":
+            return str(each["type"])
+    return ""
 
 
 def count_pods(status: Tree, still_tracked: Iterable[str]) -> Tree:

@@ -337,6 +337,15 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="statefulset-controller",
+        aliases=("statefulset",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.workloads.stateful_set.controller:StatefulSetController")
+        ),
+        user=_account("statefulset-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

@@ -12,6 +12,7 @@ CONTROLLERS = (
     "job-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
+    "statefulset-controller",
 )
 """The controllers that `--simulate` turns on, unless `--controllers` turns them off."""
 

@@ -280,6 +280,7 @@ WORKLOADS = {
     "job-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
+    "statefulset-controller",
 }
 DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
 
@@ -289,10 +290,7 @@ DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
     [
         (["*"], DEFAULT_NAMES),
         (["*", "bootstrapsigner", "tokencleaner"], DEFAULT_NAMES | OFF_IN_KUBERNETES),
-        (
-            ["*", "cronjob", "deployment", "job", "replicaset", "replicationcontroller"],
-            DEFAULT_NAMES | WORKLOADS,
-        ),
+        (["*", *WORKLOADS], DEFAULT_NAMES | WORKLOADS),
         (["*", "-garbagecollector"], DEFAULT_NAMES - {"garbage-collector-controller"}),
         (["namespace"], {"namespace-controller"}),
         (["namespace-controller", "-namespace"], {"namespace-controller"}),

@@ -1,0 +1,1 @@
+"""StatefulSets: pods with names, an order and volumes of their own."""

@@ -45,11 +45,13 @@ class Scheduler(Controller[ObjectKey]):
     """Assigns pods to nodes."""
 
     def set_up(self) -> None:
-        """Watch namespaces, nodes and pods."""
+        """Watch namespaces, volumes, claims, nodes and pods."""
         self._snapshot = Snapshot()
         self._pending = PendingPods()
         self._events = EventRecorder(self.context, NAME)
         self.watch(CORE, "namespaces", self._on_namespace)
+        self.watch(CORE, "persistentvolumes", self._on_volume)
+        self.watch(CORE, "persistentvolumeclaims", self._on_claim)
         self.watch(CORE, "nodes", self._on_node)
         self.watch(CORE, "pods", self._on_pod)
 
@@ -62,6 +64,22 @@ class Scheduler(Controller[ObjectKey]):
         else:
             self._snapshot.namespaces[name] = change.new.labels
         return self._pending.activate(_depends_on_pods)
+
+    def _on_volume(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        name = change.last.key.name
+        if change.new is None:
+            self._snapshot.volumes.pop(name, None)
+        else:
+            self._snapshot.volumes[name] = change.new.tree()
+        return self._pending.activate(_has_claims)
+
+    def _on_claim(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        key = change.last.key
+        if change.new is None:
+            self._snapshot.claims.pop((key.namespace, key.name), None)
+        else:
+            self._snapshot.claims[key.namespace, key.name] = change.new.tree()
+        return self._pending.activate(_has_claims)
 
     def _on_node(self, change: ObjectChange) -> Iterable[ObjectKey]:
         if change.new is None:
@@ -233,6 +251,10 @@ class Scheduler(Controller[ObjectKey]):
 
 def _always(_pod: PodInfo) -> bool:
     return True
+
+
+def _has_claims(pod: PodInfo) -> bool:
+    return bool(pod.claims)
 
 
 def _depends_on_pods(pod: PodInfo) -> bool:

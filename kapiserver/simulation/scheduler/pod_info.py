@@ -79,6 +79,15 @@ class PodInfo:
         return constraints_of(self.pod)
 
     @property
+    def claims(self) -> Sequence[str]:
+        """The names of the PersistentVolumeClaims that its volumes refer to."""
+        claims = (
+            value_at(volume, "persistentVolumeClaim", "claimName")
+            for volume in self.spec.get("volumes") or ()
+        )
+        return [claim for claim in claims if claim]
+
+    @property
     def nominated_node(self) -> str:
         """The node where the pod waits for the end of its victims, or ""."""
         return value_at(self.pod, "status", "nominatedNodeName") or ""

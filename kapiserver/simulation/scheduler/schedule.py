@@ -18,6 +18,7 @@ from kapiserver.simulation.scheduler.plugins.filters import (
 from kapiserver.simulation.scheduler.plugins.node_affinity import required_node_names
 from kapiserver.simulation.scheduler.plugins.rejection import Rejection
 from kapiserver.simulation.scheduler.plugins.scores import best_node
+from kapiserver.simulation.scheduler.plugins.volume_binding import claim_problem
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.preemption import preempt
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
@@ -62,10 +63,14 @@ def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
     if names is not None:
         found = (snapshot.node(name) for name in sorted(names))
         nodes = [node for node in found if node is not None]
+    problem = "pod affinity terms conflict" if names == frozenset() else ""
+    problem = problem or claim_problem(pod, snapshot)
+    if problem:
+        return _unschedulable(pod, snapshot, {}, problem)
     fitting, rejections = _search(pod, snapshot, nodes)
     if fitting:
         return Placement(best_node(pod, snapshot, fitting).name)
-    return _unschedulable(pod, snapshot, names, rejections)
+    return _unschedulable(pod, snapshot, rejections)
 
 
 def _nominated_node(pod: PodInfo, snapshot: Snapshot) -> NodeInfo | None:
@@ -108,12 +113,13 @@ def _nodes_to_find(count: int) -> int:
 def _unschedulable(
     pod: PodInfo,
     snapshot: Snapshot,
-    names: frozenset[str] | None,
     rejections: dict[str, Rejection],
+    problem: str = "",
 ) -> Unschedulable:
+    """Return the message, about the nodes or about a problem that no node solves."""
     count = len(snapshot.nodes)
-    if names is not None and not names:
-        message = f"0/{count} nodes are available: pod affinity terms conflict."
+    if problem:
+        message = f"0/{count} nodes are available: {problem}."
     else:
         reasons = Counter(reason for each in rejections.values() for reason in each.reasons)
         if count > len(rejections):

@@ -64,6 +64,8 @@ class Snapshot:
 
     namespaces      the labels of each namespace, for selectors of namespaces
     with_affinity   the pods on nodes that have affinity or anti-affinity to other pods
+    claims          the PersistentVolumeClaims, by namespace and name
+    volumes         the PersistentVolumes, by name
     nominated       pending pods on the nodes where their victims are ending, by uid
     search_start    where the search for nodes continues, so that large clusters fill evenly
     """
@@ -74,6 +76,8 @@ class Snapshot:
         self._pods: dict[str, PodInfo] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.with_affinity: dict[str, PodInfo] = {}
+        self.claims: dict[tuple[str, str], Tree] = {}
+        self.volumes: dict[str, Tree] = {}
         self.nominated: dict[str, PodInfo] = {}
         self.search_start = 0
         self._replicas: dict[str, Counter[str]] = {}

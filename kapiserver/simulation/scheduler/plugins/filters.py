@@ -22,6 +22,7 @@ from kapiserver.simulation.scheduler.plugins.taint_toleration import (
     taint_filter,
     unschedulable_filter,
 )
+from kapiserver.simulation.scheduler.plugins.volume_binding import volume_filter
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
 
@@ -34,6 +35,7 @@ _FILTERS: tuple[_Filter, ...] = (
     node_affinity_filter,
     port_filter,
     fit_filter,
+    volume_filter,
     spread_filter,
     pod_affinity_filter,
 )

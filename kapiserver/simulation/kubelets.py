@@ -17,7 +17,7 @@ from kapiserver.simulation.addresses import AddressPool
 from kapiserver.simulation.fate import unreadable_annotations
 from kapiserver.simulation.node_objects import internal_address, is_simulated
 from kapiserver.simulation.pod_life import Addresses, next_step
-from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, ObjectChange
 
 
@@ -40,7 +40,7 @@ class KubeletSimulator(Controller[ObjectKey]):
     def _pods_of_node(self, change: ObjectChange) -> Iterator[ObjectKey]:
         """Queue the pods of a node that begins or ends to be simulated, or gets its address."""
         before, after = (
-            entry is not None and _can_run_pods(entry.tree()) for entry in (change.old, change.new)
+            entry is not None and _can_run_pods(entry) for entry in (change.old, change.new)
         )
         if before != after:
             for entry in self._pods_by_node.get(change.last.key.name):
@@ -64,7 +64,7 @@ class KubeletSimulator(Controller[ObjectKey]):
             return
         pod = entry.tree()
         node = self._nodes.lister.get(ObjectKey("", node_of(pod)))
-        if node is None or not _can_run_pods(node.tree()):
+        if node is None or not _can_run_pods(node):
             return
         step = next_step(pod, self._addresses_of(pod, node.tree()), self.clock.now())
         pods = self.context.resource("v1", "pods", namespace=key.namespace)
@@ -93,6 +93,6 @@ class KubeletSimulator(Controller[ObjectKey]):
             await self._events.warn(pod, "UnreadableAnnotation", problem)
 
 
-def _can_run_pods(node: Tree) -> bool:
+def _can_run_pods(node: Entry) -> bool:
     """Report whether a node is simulated, and its kubelet has made itself known."""
-    return is_simulated(node) and bool(internal_address(node))
+    return is_simulated(node.labels) and bool(internal_address(node.tree()))

@@ -7,11 +7,12 @@ pkg/kubelet/nodestatus and the lease controller of component-helpers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from zlib import crc32
 
-from kapiserver.api.accessors import labels_of, name_of, uid_of, value_at
+from kapiserver.api.accessors import name_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.conditions import find_condition
 from kapiserver.storage.objects.lifecycle import timestamp
@@ -39,9 +40,9 @@ _CONDITIONS = (
 )
 
 
-def is_simulated(node: Tree) -> bool:
-    """Report whether a kubelet of a node is simulated."""
-    return labels_of(node).get(SIMULATED) == "true"
+def is_simulated(labels: Mapping[str, str]) -> bool:
+    """Report whether the kubelet of a node with these labels is simulated."""
+    return labels.get(SIMULATED) == "true"
 
 
 def new_node(index: int) -> Tree:
@@ -83,12 +84,12 @@ def network_index(node: Tree) -> int | None:
     return index if index < MAX_NODES else None
 
 
-def node_spec(node: Tree, free_index: int) -> Tree:
-    """Return the spec of a node that is ready: it has a network of pods, the one with `free_index`
-    unless it has one already, and no taint that it is not ready."""
+def node_spec(node: Tree, free_index: Callable[[], int]) -> Tree:
+    """Return the spec of a node that is ready: it has a network of pods, the one whose number
+    `free_index` returns unless it has one already, and no taint that it is not ready."""
     spec = dict(node.get("spec") or {})
     if not spec.get("podCIDR"):
-        network = str(_pod_network(free_index))
+        network = str(_pod_network(free_index()))
         spec |= {"podCIDR": network, "podCIDRs": [network]}
     taints = [taint for taint in spec.pop("taints", None) or () if taint.get("key") != _NOT_READY]
     return spec | ({"taints": taints} if taints else {})

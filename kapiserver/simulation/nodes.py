@@ -3,9 +3,7 @@ renews their Leases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from kapiserver.api.accessors import name_of, resource_version_of
+from kapiserver.api.accessors import resource_version_of
 from kapiserver.api.group import CORE
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
@@ -25,9 +23,8 @@ from kapiserver.simulation.node_objects import (
     node_spec,
     node_status,
 )
-from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.objects.informer import Informer
 
 _LEASE_NAMESPACE = "kube-node-lease"
 _LEASES_OF_A_TURN = 100
@@ -63,9 +60,9 @@ class NodeSimulator(Controller[ObjectKey]):
                 await create_missing(nodes, new_node(index))
             return
         node = entry.tree()
-        if not is_simulated(node):
+        if not is_simulated(entry.labels):
             return
-        spec = node_spec(node, self._free_index())
+        spec = node_spec(node, self._free_index)
         if spec != node.get("spec"):
             node = await self._write(node | {"spec": spec})
         status = node_status(node, self._version, self.clock.now())
@@ -100,29 +97,23 @@ class LeaseSimulator(Controller[int]):
 
     async def reconcile(self, turn: int) -> None:
         """Renew the Leases of one turn."""
-        nodes = simulated_nodes(self._nodes)
+        entries = self._nodes.lister.list()
+        nodes = [entry for entry in entries if is_simulated(entry.labels)]
         size = max(_LEASES_OF_A_TURN, -(-len(nodes) // _TURNS))
         if (turn + 1) * size < len(nodes):
             self.queue.add_after(turn + 1, _TURN_SECONDS)
-        for node in nodes[turn * size : (turn + 1) * size]:
-            await self._renew(node)
+        for entry in nodes[turn * size : (turn + 1) * size]:
+            await self._renew(entry)
 
-    async def _renew(self, node: Tree) -> None:
-        leases = _leases(self.context)
-        now = self.clock.now()
+    async def _renew(self, node: Entry) -> None:
+        leases, name, now = _leases(self.context), node.key.name, self.clock.now()
         try:
-            await leases.patch(name_of(node), {"spec": lease_spec(name_of(node), now)})
+            await leases.patch(name, {"spec": lease_spec(name, now)})
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
-            await create_missing(leases, lease_of(node, now))
+            await create_missing(leases, lease_of(node.tree(), now))
 
 
 def _leases(context: ControllerContext) -> ResourceClient:
     return context.resource("coordination.k8s.io/v1", "leases", namespace=_LEASE_NAMESPACE)
-
-
-def simulated_nodes(nodes: Informer) -> Sequence[Tree]:
-    """Return the simulated nodes, in the order of their names."""
-    trees: Iterable[Tree] = (entry.tree() for entry in nodes.lister.list())
-    return [node for node in trees if is_simulated(node)]

@@ -55,13 +55,13 @@ def test_spec_of_an_own_node():
         {"key": "gpu", "effect": "NoSchedule"},
     ]
     node = {"metadata": {"name": "gpu", "labels": {SIMULATED: "true"}}, "spec": {"taints": taints}}
-    spec = node_spec(node, 7)
+    spec = node_spec(node, lambda: 7)
     assert spec == {
         "podCIDR": "10.128.7.0/24",
         "podCIDRs": ["10.128.7.0/24"],
         "taints": taints[1:],
     }
-    assert node_spec(node | {"spec": spec}, 8) == spec
+    assert node_spec(node | {"spec": spec}, lambda: 8) == spec
 
 
 def test_addresses():

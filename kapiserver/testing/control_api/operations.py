@@ -10,6 +10,7 @@ from __future__ import annotations
 from kapiserver.testing.control_api.clock import CLOCK_OPERATIONS
 from kapiserver.testing.control_api.faults import FAULT_OPERATIONS
 from kapiserver.testing.control_api.objects import OBJECT_OPERATIONS
+from kapiserver.testing.control_api.pods import POD_OPERATIONS
 from kapiserver.testing.control_api.requests import REQUEST_OPERATIONS
 from kapiserver.testing.control_api.schemas import EMPTY_RESULT, arguments_of
 from kapiserver.testing.control_api.session import Operation, Session, Tree
@@ -39,6 +40,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *FAULT_OPERATIONS,
     *REQUEST_OPERATIONS,
     *OBJECT_OPERATIONS,
+    *POD_OPERATIONS,
     *STATE_OPERATIONS,
     *USER_OPERATIONS,
     Operation(

@@ -1,0 +1,1 @@
+"""What a test does to the pods of a server that simulates."""

@@ -1,0 +1,78 @@
+"""The fate of simulated pods, set by a test in one line: `server.pods.fail("web-0")`.
+
+Each method sets annotations of `kapiserver/simulation/fate.py` on a pod, returns when the server
+has reacted, and holds until `recover`. A pod that replaces this one has a fate of its own, which
+annotations in the template of a workload set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from kapiserver.api.accessors import annotations_of
+from kapiserver.api.resource_client import ResourceClient
+from kapiserver.apiserver.user import APISERVER
+from kapiserver.simulation.fate import PREFIX
+from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
+
+_NOT_SIMULATED = "this server does not simulate pods; start it with simulate=True"
+
+
+class Pods(Subject):
+    """The pods of one server. Every method raises StatusError if there is no such pod, and
+    RuntimeError if the server does not simulate."""
+
+    def __init__(self, loop: ServerLoop, settle: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(loop)
+        self._settle = settle
+
+    @on_server_loop
+    async def fail_async(
+        self,
+        name: str,
+        *,
+        namespace: str = "default",
+        container: str = "",
+        exit_code: int = 1,
+        oom: bool = False,
+    ) -> None:
+        """End the containers of a pod, or one of them, with an exit code, and end them so whenever
+        they are restarted. With `oom` they are killed for their memory."""
+        fate = {"oom": "true"} if oom else {"exit-code": str(exit_code)}
+        suffix = f".{container}" if container else ""
+        annotations = {f"{PREFIX}{key}{suffix}": value for key, value in fate.items()}
+        await self._annotate(name, namespace, annotations)
+
+    fail = synchronous(fail_async)
+
+    @on_server_loop
+    async def set_ready_async(
+        self, name: str, ready: bool, *, namespace: str = "default", container: str = ""
+    ) -> None:
+        """Let the readiness probes of a pod, or of one container, succeed or fail."""
+        suffix = f".{container}" if container else ""
+        value = "true" if ready else "false"
+        await self._annotate(name, namespace, {f"{PREFIX}ready{suffix}": value})
+
+    set_ready = synchronous(set_ready_async)
+
+    @on_server_loop
+    async def recover_async(self, name: str, *, namespace: str = "default") -> None:
+        """Remove the fate of a pod: its containers stay up after the next restart."""
+        pod = await self._pods(namespace).get(name)
+        fate = [key for key in annotations_of(pod) if key.startswith(PREFIX)]
+        await self._annotate(name, namespace, dict.fromkeys(fate))
+
+    recover = synchronous(recover_async)
+
+    def _pods(self, namespace: str) -> ResourceClient:
+        if not self._server.config.simulation.simulate:
+            raise RuntimeError(_NOT_SIMULATED)
+        client = self._server.client(APISERVER, user_agent="kapiserver-test", authorize=False)
+        return client.resource("v1", "pods", namespace=namespace)
+
+    async def _annotate(
+        self, name: str, namespace: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        await self._pods(namespace).patch(name, {"metadata": {"annotations": annotations}})
+        await self._settle()

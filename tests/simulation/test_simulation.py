@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+
 import pytest
 
 from kapiserver.apiserver.user import APISERVER
@@ -163,3 +166,44 @@ def test_controllers():
     which kube-controller-manager turns off as well."""
     off = {each.name for each in REGISTRY if each.selectable and not each.enabled_by_default}
     assert set(CONTROLLERS) == off - {"bootstrap-signer-controller", "token-cleaner-controller"}
+
+
+@pytest.mark.own_process
+async def test_cost_of_a_rollout():
+    """A rollout of three pods takes less than 100 ms of CPU in a warm server."""
+    async with TestServer(simulate=True) as server:
+        deployments, seconds = objects(server, "deployments", "apps/v1"), []
+        for number in range(4):
+            await server.settle_async()
+            begin = time.process_time()
+            await deployments.create(deployment(f"web-{number}"))
+            await server.settle_async()
+            seconds.append(time.process_time() - begin)
+            status = (await deployments.get(f"web-{number}"))["status"]
+            assert status["availableReplicas"] == 3
+        assert min(seconds[1:]) < 0.1
+
+
+@pytest.mark.own_process
+async def test_modules_without_simulation():
+    """A server that does not simulate loads neither simulators nor controllers of workloads."""
+    async with TestServer() as server:
+        await objects(server, "pods").create(bare_pod("web"))
+        await server.settle_async()
+    prefixes = ("kapiserver.simulation.nodes", "kapiserver.simulation.kubelets")
+    prefixes += ("kapiserver.simulation.scheduler", "kapiserver.controllers.workloads.deployment")
+    assert [name for name in sys.modules if name.startswith(prefixes)] == []
+
+
+async def test_seed():
+    """Servers with the same seed report the same addresses, names and times."""
+
+    async def pods():
+        async with TestServer(simulate=True, seed=1) as server:
+            await objects(server, "deployments", "apps/v1").create(deployment())
+            await server.settle_async()
+            return (await objects(server, "pods").list())["items"]
+
+    first = await pods()
+    assert [pod["status"]["phase"] for pod in first] == ["Running"] * 3
+    assert await pods() == first

@@ -138,11 +138,9 @@ def test_owner_in_another_namespace(api, core, make):
     owner = make("far", path=other_path)
     make("child", owned_by(owner))
     until_gone(api, f"{core}/configmaps", "child")
-    events = api.get(f"{core}/events").json["items"]
-    assert [(event["reason"], event["type"]) for event in events] == [
-        ("OwnerRefInvalidNamespace", "Warning")
-    ]
-    assert "does not exist in namespace" in events[0]["message"]
+    event = until_event(api, "child", f"{core}/events")
+    assert (event["reason"], event["type"]) == ("OwnerRefInvalidNamespace", "Warning")
+    assert "does not exist in namespace" in event["message"]
 
 
 def test_namespaced_owner_of_a_cluster_scoped_object(api, make):
@@ -156,9 +154,9 @@ def test_namespaced_owner_of_a_cluster_scoped_object(api, make):
     assert api.get(f"/api/v1/nodes/{name}").status == 200
 
 
-def until_event(api, name):
+def until_event(api, name, events="/api/v1/events"):
     """The first event about an object with that name."""
-    path = "/api/v1/events?watch=1&timeoutSeconds=60"
+    path = f"{events}?watch=1&timeoutSeconds=60"
     with api.watch(f"{path}&fieldSelector=involvedObject.name={name}") as stream:
         return stream.event()["object"]
 

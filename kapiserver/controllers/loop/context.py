@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kapiserver.api.errors import NotRegistered
@@ -19,6 +19,7 @@ from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.apiserver.user import APISERVER, User
 
 if TYPE_CHECKING:
+    from kapiserver.controllers.loop.event_recorder import EventRecorder
     from kapiserver.controllers.loop.shared_metadata import SharedMetadata
 
 
@@ -32,6 +33,8 @@ class ControllerContext:
     manager     the field manager of its writes
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     signing_ca  files of the server's own CA, which signs client certificates; None without HTTPS
+
+    event_recorders  the recorders that were made with this context
     """
 
     name: str
@@ -41,6 +44,7 @@ class ControllerContext:
     manager: str
     ca_text: str = ""
     signing_ca: Pair | None = None
+    event_recorders: list[EventRecorder] = field(default_factory=list)
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
         """Return the controller's client of a resource."""

@@ -169,13 +169,19 @@ class Controller(Generic[Item]):
         for subscription in (*self._informers.values(), *self._subscriptions):
             subscription.cancel()
         await self.queue.stop()
+        for recorder in self.context.event_recorders:
+            await recorder.stop()
 
     @property
     def settled(self) -> bool:
         """Whether nothing is left to do at this time of the clock: the informers have delivered all
-        changes that they received, and no item is queued or being reconciled. Items that wait for a
-        delay or a retry do not count."""
-        return self.queue.is_idle and all(each.is_current for each in self._informers.values())
+        changes that they received, no item is queued or being reconciled, and the events are
+        written. Items that wait for a delay or a retry do not count."""
+        return (
+            self.queue.is_idle
+            and all(each.is_current for each in self._informers.values())
+            and all(each.is_idle for each in self.context.event_recorders)
+        )
 
     async def wait_settled(self) -> None:
         """Wait until the controller is settled. Raises StorageError."""
@@ -183,6 +189,8 @@ class Controller(Generic[Item]):
             for subscription in tuple(self._informers.values()):
                 await subscription.wait_current()
             await self.queue.wait_idle()
+            for recorder in self.context.event_recorders:
+                await recorder.wait_idle()
 
     async def _reconcile_synced(self, item: Item) -> None:
         await self.wait_synced()

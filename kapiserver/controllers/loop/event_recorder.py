@@ -1,80 +1,174 @@
-"""Write events about objects, as `kubectl describe` shows them.
+"""Writes events about objects, as `kubectl describe` shows them.
 
-Mirrors client-go's EventRecorder without its aggregation: a repeated event increases the count of
-the first.
+A reconcile does not wait for the write of an event: a queue holds the events, and a task writes
+them in order while there are some. `event_correlation` decides which are written. Mirrors
+EventRecorder of client-go's tools/record.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
+import asyncio
+import contextvars
+import logging
+import zlib
+from collections import deque
+from typing import NamedTuple
 
-from kapiserver.api.accessors import metadata_of, name_of, namespace_of, uid_of
-from kapiserver.api.resource_client import StatusError
+from kapiserver.api.accessors import name_of, namespace_of, resource_version_of, uid_of
+from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.event_correlation import (
+    EventCorrelator,
+    ObservedEvent,
+    Occurrences,
+)
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.objects.lifecycle import timestamp
 
 _CLUSTER_SCOPED_NAMESPACE = "default"
 """The namespace of events about cluster-scoped objects."""
+_MAX_QUEUED = 1000
+_MAX_PREFIX = 200
+_NANOSECONDS = 1_000_000
+"""In a millisecond."""
+_MAX_NAMES = 1000
+"""How many names are tried for an event. A clock that stands still makes the same name again."""
+
+_log = logging.getLogger(__name__)
+
+
+class _QueuedEvent(NamedTuple):
+    involved: Tree
+    type: str
+    reason: str
+    message: str
+    seconds: float
 
 
 class EventRecorder:
-    """Writes the events of one controller."""
+    """Writes the events of one controller, which waits for it to be settled, and stops it."""
 
     def __init__(self, context: ControllerContext, component: str) -> None:
         self._context = context
         self._component = component
+        # The nanoseconds of a millisecond, so that recorders that report on one object while the
+        # clock stands still do not compete for names: each run makes the same ones.
+        self._offset = zlib.crc32(component.encode()) % _NANOSECONDS
+        self._correlator = EventCorrelator()
+        self._queue: deque[_QueuedEvent] = deque()
+        self._tasks = BackgroundTasks[None]()
+        context.event_recorders.append(self)
 
     async def warn(self, obj: Tree, reason: str, message: str) -> None:
-        """Write a warning about an object, or increase the count of an earlier one. Errors are
-        ignored: an event is not a reason to stop."""
-        await self._try_to_record(obj, "Warning", reason, message)
+        """Queue a warning about an object; waits only while the queue is full. An event that cannot
+        be written is dropped: it is not a reason to stop."""
+        await self._add(obj, "Warning", reason, message)
 
     async def note(self, obj: Tree, reason: str, message: str) -> None:
-        """Write an event of the type Normal, as `warn` does."""
-        await self._try_to_record(obj, "Normal", reason, message)
+        """Queue an event of the type Normal, as `warn` does."""
+        await self._add(obj, "Normal", reason, message)
 
-    async def _try_to_record(self, obj: Tree, type_: str, reason: str, message: str) -> None:
-        with contextlib.suppress(StatusError, StorageError):
-            await self._record(obj, type_, reason, message)
+    @property
+    def is_idle(self) -> bool:
+        """Whether all events are written."""
+        return not self._tasks
 
-    async def _record(self, obj: Tree, type_: str, reason: str, message: str) -> None:
-        digest = hashlib.sha256(f"{uid_of(obj)}/{reason}/{message}".encode()).hexdigest()[:16]
-        namespace = namespace_of(obj) or _CLUSTER_SCOPED_NAMESPACE
-        name = f"{name_of(obj)[:200]}.{digest}"
-        now = timestamp(self._context.server.clock.now())
-        event = {
+    async def wait_idle(self) -> None:
+        """Wait until all events are written."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    async def stop(self) -> None:
+        """Drop the events that are not yet written."""
+        self._queue.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _add(self, obj: Tree, type_: str, reason: str, message: str) -> None:
+        if len(self._queue) >= _MAX_QUEUED:
+            await self.wait_idle()
+        involved = {
+            "kind": obj.get("kind"),
+            "apiVersion": obj.get("apiVersion"),
+            "namespace": namespace_of(obj),
+            "name": name_of(obj),
+            "uid": uid_of(obj),
+            "resourceVersion": resource_version_of(obj),
+        }
+        now = self._context.server.clock.now()
+        self._queue.append(_QueuedEvent(involved, type_, reason, message, now))
+        if not self._tasks:
+            # An empty context: the writes do not count towards the request that led to the event.
+            self._tasks.start(self._run(), context=contextvars.Context())
+
+    async def _run(self) -> None:
+        while self._queue:
+            event = self._queue.popleft()
+            involved = event.involved
+            identity = tuple(
+                involved[name] or "" for name in ("kind", "apiVersion", "namespace", "name", "uid")
+            )
+            observed = ObservedEvent(identity, event.type, event.reason, event.message)
+            occurrences = self._correlator.correlate(observed, event.seconds)
+            try:
+                if occurrences is not None:
+                    await self._write(event, occurrences)
+            except (StatusError, StorageError) as error:
+                _log.debug("%s: an event is dropped: %s", self._component, error)
+            except Exception:  # an error of one event must not keep the others
+                _log.exception("%s: an event is dropped", self._component)
+        # Here rather than in the done callback: an event that is added between the two would find
+        # this task, and wait for ever.
+        self._tasks.clear()
+
+    async def _write(self, event: _QueuedEvent, occurrences: Occurrences) -> None:
+        namespace = event.involved["namespace"] or _CLUSTER_SCOPED_NAMESPACE
+        events = self._context.resource("v1", "events", namespace=namespace)
+        if occurrences.name:
+            changes = {
+                "count": occurrences.count,
+                "lastTimestamp": timestamp(event.seconds),
+                "message": occurrences.message,
+            }
+            try:
+                await events.patch(occurrences.name, changes)
+                return
+            except StatusError as error:
+                if error.reason != "NotFound":  # it may have expired
+                    raise
+        occurrences.name = await self._create(events, self._new_event(event, occurrences), event)
+
+    async def _create(self, events: ResourceClient, new: Tree, event: _QueuedEvent) -> str:
+        """Create an event and return its name: that of its object, and the time in nanoseconds or,
+        if there is such an event, the first free number after it. Raises StatusError."""
+        prefix = event.involved["name"][:_MAX_PREFIX]
+        number = int(event.seconds * 1000) * _NANOSECONDS + self._offset
+        for attempt in range(_MAX_NAMES):
+            name = f"{prefix}.{number + attempt:x}"
+            try:
+                await events.create(new | {"metadata": new["metadata"] | {"name": name}})
+                return name
+            except StatusError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+        return ""
+
+    def _new_event(self, event: _QueuedEvent, occurrences: Occurrences) -> Tree:
+        involved = event.involved
+        return {
             "kind": "Event",
             "apiVersion": "v1",
-            "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": {
-                "kind": obj.get("kind"),
-                "apiVersion": obj.get("apiVersion"),
-                "namespace": namespace_of(obj),
-                "name": name_of(obj),
-                "uid": uid_of(obj),
-                "resourceVersion": metadata_of(obj).get("resourceVersion"),
-            },
-            "type": type_,
-            "reason": reason,
-            "message": message,
+            "metadata": {"namespace": involved["namespace"] or _CLUSTER_SCOPED_NAMESPACE},
+            "involvedObject": involved,
+            "type": event.type,
+            "reason": event.reason,
+            "message": occurrences.message,
             "source": {"component": self._component},
             "reportingComponent": self._component,
-            "count": 1,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
+            "count": occurrences.count,
+            "firstTimestamp": timestamp(occurrences.first),
+            "lastTimestamp": timestamp(event.seconds),
         }
-        events = self._context.resource("v1", "events", namespace=namespace)
-        try:
-            await events.create(event)
-        except StatusError as error:
-            if error.reason != "AlreadyExists":
-                raise
-            # The roles of controllers let them update events, but not read them.
-            await events.update_with_retry(name, lambda event: _count_again(event, now))
-
-
-def _count_again(event: Tree, now: str) -> Tree:
-    return event | {"count": (event.get("count") or 0) + 1, "lastTimestamp": now}

@@ -6,11 +6,10 @@ component-helpers/scheduling/corev1/nodeaffinity.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.types import Tree
+from kapiserver.api.core.node_affinity import REQUIRED, required_affinity, term_matches
 from kapiserver.simulation.scheduler.plugins.normalize import normalized
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.pod_info import PodInfo
@@ -18,9 +17,7 @@ from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
 
 _NO_MATCH = Rejection(("node(s) didn't match Pod's node affinity/selector",), resolvable=False)
 _OTHER_NAME = Rejection(("node(s) didn't match the requested node name",), resolvable=False)
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def node_name_filter(pod: PodInfo, _snapshot: Snapshot) -> Check | None:
@@ -31,31 +28,14 @@ def node_name_filter(pod: PodInfo, _snapshot: Snapshot) -> Check | None:
 
 def node_affinity_filter(pod: PodInfo, _snapshot: Snapshot) -> Check | None:
     """Reject nodes that node selector or required affinity do not select (NodeAffinity)."""
-    matches = required_affinity(pod)
+    matches = required_affinity(pod.spec)
     return (lambda node: None if matches(node) else _NO_MATCH) if matches else None
-
-
-def required_affinity(pod: PodInfo) -> Callable[[NodeInfo], bool] | None:
-    """Return a function that reports whether node selector and required affinity of a pod select a
-    node; None if the pod has neither."""
-    labels = pod.spec.get("nodeSelector") or {}
-    required = value_at(pod.spec, "affinity", "nodeAffinity", _REQUIRED)
-    if not labels and required is None:
-        return None
-    terms = (required or {}).get("nodeSelectorTerms") or ()
-
-    def matches(node: NodeInfo) -> bool:
-        if any(node.labels.get(name) != value for name, value in labels.items()):
-            return False
-        return required is None or any(term_matches(term, node) for term in terms)
-
-    return matches
 
 
 def required_node_names(pod: PodInfo) -> frozenset[str] | None:
     """Return the names of the only nodes that required affinity allows by `metadata.name`, as the
     pods of a DaemonSet have it; None if other nodes are allowed too."""
-    required = value_at(pod.spec, "affinity", "nodeAffinity", _REQUIRED)
+    required = value_at(pod.spec, "affinity", "nodeAffinity", REQUIRED)
     names: frozenset[str] = frozenset()
     terms = (required or {}).get("nodeSelectorTerms") or ()
     for term in terms:
@@ -81,39 +61,3 @@ def node_affinity_scores(
     return normalized(
         [sum(weight for term, weight in weights if term_matches(term, node)) for node in nodes]
     )
-
-
-def term_matches(term: Tree, node: NodeInfo) -> bool:
-    """Report whether a NodeSelectorTerm selects a node; an empty term selects none."""
-    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
-    if not expressions and not fields:
-        return False
-    names = {"metadata.name": node.name}
-    return all(_holds(each, node.labels) for each in expressions) and all(
-        _holds(each, names) for each in fields
-    )
-
-
-def _holds(requirement: Tree, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.get("key") or "")
-    values: Sequence[str] = requirement.get("values") or ()
-    match requirement.get("operator"):
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return _is_greater(value, values[0])
-        case "Lt":
-            return _is_greater(values[0], value)
-    return False
-
-
-def _is_greater(one: str | None, other: str | None) -> bool:
-    if not one or not other or not _INTEGER.fullmatch(one) or not _INTEGER.fullmatch(other):
-        return False
-    return int(one) > int(other)

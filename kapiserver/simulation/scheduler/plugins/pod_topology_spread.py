@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from kapiserver.simulation.scheduler.plugins.node_affinity import required_affinity
+from kapiserver.api.core.node_affinity import required_affinity
 from kapiserver.simulation.scheduler.plugins.normalize import inverted
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.plugins.taint_toleration import has_untolerated_taint
@@ -83,7 +83,7 @@ def _names(constraint: SpreadConstraint, pod: PodInfo) -> bool:
 
 
 def _inclusion(pod: PodInfo) -> Callable[[SpreadConstraint, NodeInfo], bool]:
-    selects = required_affinity(pod)
+    selects = required_affinity(pod.spec)
 
     def is_included(constraint: SpreadConstraint, node: NodeInfo) -> bool:
         if constraint.honors_node_affinity and selects is not None and not selects(node):

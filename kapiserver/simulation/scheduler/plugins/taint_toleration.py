@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.core.tolerations import tolerates
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.plugins.normalize import normalized
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
@@ -17,22 +18,6 @@ _CORDONED: Tree = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSched
 _UNSCHEDULABLE = Rejection(("node(s) were unschedulable",), resolvable=False)
 _UNTOLERATED = Rejection(("node(s) had untolerated taint(s)",), resolvable=False)
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
-
-
-def tolerates(tolerations: Sequence[Tree], taint: Tree) -> bool:
-    """Report whether one of the tolerations tolerates a taint."""
-    return any(_matches(toleration, taint) for toleration in tolerations)
-
-
-def _matches(toleration: Tree, taint: Tree) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    operator = toleration.get("operator") or "Equal"
-    if operator == "Equal":
-        return (toleration.get("value") or "") == (taint.get("value") or "")
-    return operator == "Exists"
 
 
 def has_untolerated_taint(pod: PodInfo, node: NodeInfo) -> bool:

@@ -337,6 +337,15 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="daemonset-controller",
+        aliases=("daemonset",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.workloads.daemon_set.controller:DaemonSetController")
+        ),
+        user=_account("daemon-set-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="statefulset-controller",
         aliases=("statefulset",),
         factory=loaded_by(

@@ -8,6 +8,7 @@ from kapiserver.controllers.registry import ControllerDescriptor, loaded_by
 
 CONTROLLERS = (
     "cronjob-controller",
+    "daemonset-controller",
     "deployment-controller",
     "job-controller",
     "replicaset-controller",

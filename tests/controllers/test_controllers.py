@@ -274,6 +274,7 @@ def test_off(make_server):
 OFF_IN_KUBERNETES = {"bootstrap-signer-controller", "token-cleaner-controller"}
 WORKLOADS = {
     "cronjob-controller",
+    "daemonset-controller",
     "deployment-controller",
     "job-controller",
     "replicaset-controller",

@@ -51,7 +51,8 @@ from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
-from kapiserver.controllers.workloads.replica_set import PodError
+from kapiserver.controllers.workloads.cron_job.controller import JobError
+from kapiserver.controllers.workloads.pod_control import PodError
 from kapiserver.rpc.errors import OutOfRange
 from kapiserver.rpc.generator.problems import InvalidDefinitions
 from kapiserver.rpc.loading import BadGroups
@@ -97,6 +98,7 @@ CAUGHT = {
     EvaluationError,  # likewise, of an expression without a value
     ExpressionFailed,  # the webhook or policy decides as its failurePolicy says
     FetchRequired,  # storage/cache/offload.py repeats the work in a thread
+    JobError,  # the controller of CronJobs tries again
     InvalidDefinitions,  # ends `kapiserver rpc generate`
     InvalidFieldPath,  # validation of the CRD reports it
     InvalidPattern,  # likewise
@@ -108,7 +110,7 @@ CAUGHT = {
     OutOfBudget,  # the webhook or policy decides as its failurePolicy says
     OutOfRange,  # calls over HTTP answer with a Status, calls over sockets with a code
     OutOfTime,  # custom strategies raise ValidationTakesLong instead
-    PodError,  # the controllers of ReplicaSets and ReplicationControllers try again
+    PodError,  # the controllers of workloads try again
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
     RPCError,  # likewise
     ProtocolError,  # the gRPC transport of etcd raises RequestNotSent or ResponseLost instead

@@ -82,6 +82,29 @@ async def test_deleted_node(server):
     assert own["status"]["conditions"][-1]["reason"] == "KubeletReady"
 
 
+async def test_stopped_node(server):
+    """Without its label the kubelet of a node stops: pods stay as they are, and its Lease, too;
+    with the label it goes on."""
+    pods, nodes = objects(server, "pods"), objects(server, "nodes", namespace="")
+    leases = objects(server, "leases", "coordination.k8s.io/v1", "kube-node-lease")
+    await pods.create(bare_pod("web"))
+    await server.settle_async()
+    node = (await pods.get("web"))["spec"]["nodeName"]
+    label = "simulation.kapiserver.dev/simulated"
+    await nodes.patch(node, {"metadata": {"labels": {label: None}}})
+    await server.settle_async()
+    annotations = {"simulation.kapiserver.dev/exit-code": "1"}
+    await pods.patch("web", {"metadata": {"annotations": annotations}})
+    lease = await leases.get(node)
+    await server.clock.advance_async("30s")
+    assert await leases.get(node) == lease
+    assert (await pods.get("web"))["status"]["containerStatuses"][0]["restartCount"] == 0
+    await nodes.patch(node, {"metadata": {"labels": {label: "true"}}})
+    await server.clock.advance_async("10s")
+    assert (await pods.get("web"))["status"]["containerStatuses"][0]["restartCount"] > 0
+    assert await leases.get(node) != lease
+
+
 async def test_rollout(server):
     """A deployment becomes available, and its pods have addresses of their node."""
     deployments = objects(server, "deployments", "apps/v1")

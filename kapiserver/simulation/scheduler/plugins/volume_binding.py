@@ -7,7 +7,7 @@ the plugin volumebinding of pkg/scheduler/framework/plugins.
 from __future__ import annotations
 
 from kapiserver.api.accessors import is_terminating, value_at
-from kapiserver.simulation.scheduler.plugins.node_affinity import term_matches
+from kapiserver.api.core.node_affinity import term_matches
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot

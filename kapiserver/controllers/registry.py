@@ -355,6 +355,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="pod-garbage-collector-controller",
+        aliases=("podgc",),
+        factory=loaded_by(lazy("kapiserver.controllers.nodes.pod_gc:PodGC")),
+        user=_account("pod-garbage-collector"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

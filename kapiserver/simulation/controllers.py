@@ -11,6 +11,7 @@ CONTROLLERS = (
     "daemonset-controller",
     "deployment-controller",
     "job-controller",
+    "pod-garbage-collector-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
     "statefulset-controller",

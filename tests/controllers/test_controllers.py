@@ -277,6 +277,7 @@ WORKLOADS = {
     "daemonset-controller",
     "deployment-controller",
     "job-controller",
+    "pod-garbage-collector-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
     "statefulset-controller",

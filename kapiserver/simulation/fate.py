@@ -15,8 +15,8 @@ from typing import Any
 
 from kapiserver.api.accessors import annotations_of, controller_of
 from kapiserver.api.types import Tree
+from kapiserver.simulation.annotations import PREFIX
 
-PREFIX = "simulation.kapiserver.dev/"
 MOMENT = 1.0
 """The seconds that a container runs if it ends and nothing says when."""
 KILLED, INTERRUPTED = 128 + 9, 128 + 15

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.simulation.fate import PREFIX
+from kapiserver.simulation.annotations import PREFIX
 from kapiserver.simulation.pod_life import Addresses, next_step
 from tests.times import text_of
 

@@ -9,7 +9,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
@@ -19,8 +19,21 @@ from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.apiserver.user import APISERVER, User
 
 if TYPE_CHECKING:
-    from kapiserver.controllers.loop.event_recorder import EventRecorder
     from kapiserver.controllers.loop.shared_metadata import SharedMetadata
+
+
+class BackgroundWork(Protocol):
+    """Work of a controller that its reconciles do not wait for, such as the writes of events."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do."""
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing is left to do."""
+
+    async def stop(self) -> None:
+        """Drop what is left to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +46,7 @@ class ControllerContext:
     manager     the field manager of its writes
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     signing_ca  files of the server's own CA, which signs client certificates; None without HTTPS
-
-    event_recorders  the recorders that were made with this context
+    background  the recorders of events that were made with this context
     """
 
     name: str
@@ -44,7 +56,7 @@ class ControllerContext:
     manager: str
     ca_text: str = ""
     signing_ca: Pair | None = None
-    event_recorders: list[EventRecorder] = field(default_factory=list)
+    background: list[BackgroundWork] = field(default_factory=list)
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
         """Return the controller's client of a resource."""

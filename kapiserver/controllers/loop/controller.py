@@ -169,8 +169,8 @@ class Controller(Generic[Item]):
         for subscription in (*self._informers.values(), *self._subscriptions):
             subscription.cancel()
         await self.queue.stop()
-        for recorder in self.context.event_recorders:
-            await recorder.stop()
+        for work in self.context.background:
+            await work.stop()
 
     @property
     def settled(self) -> bool:
@@ -180,7 +180,7 @@ class Controller(Generic[Item]):
         return (
             self.queue.is_idle
             and all(each.is_current for each in self._informers.values())
-            and all(each.is_idle for each in self.context.event_recorders)
+            and all(each.is_idle for each in self.context.background)
         )
 
     async def wait_settled(self) -> None:
@@ -189,8 +189,8 @@ class Controller(Generic[Item]):
             for subscription in tuple(self._informers.values()):
                 await subscription.wait_current()
             await self.queue.wait_idle()
-            for recorder in self.context.event_recorders:
-                await recorder.wait_idle()
+            for work in self.context.background:
+                await work.wait_idle()
 
     async def _reconcile_synced(self, item: Item) -> None:
         await self.wait_synced()

@@ -59,7 +59,7 @@ class EventRecorder:
         self._correlator = EventCorrelator()
         self._queue: deque[_QueuedEvent] = deque()
         self._tasks = BackgroundTasks[None]()
-        context.event_recorders.append(self)
+        context.background.append(self)
 
     async def warn(self, obj: Tree, reason: str, message: str) -> None:
         """Queue a warning about an object; waits only while the queue is full. An event that cannot

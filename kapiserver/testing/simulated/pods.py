@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from kapiserver.api.accessors import annotations_of
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.apiserver.user import APISERVER
-from kapiserver.simulation.fate import PREFIX
+from kapiserver.simulation.annotations import PREFIX
 from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
 
 _NOT_SIMULATED = "this server does not simulate pods; start it with simulate=True"

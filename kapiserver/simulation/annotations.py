@@ -1,0 +1,3 @@
+"""The annotations of pods that decide how they live when they are simulated."""
+
+PREFIX = "simulation.kapiserver.dev/"

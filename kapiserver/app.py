@@ -124,7 +124,9 @@ async def serve(
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
         running = await _listen(cluster, manager, http, certificates, folder, insecure_url)
         port = int(running.url.rpartition(":")[2] or 0)
-        control_loops.append(_start_kubernetes_service(cluster, port))
+        service = _start_kubernetes_service(cluster, port)
+        control_loops.append(service)
+        manager.add(service)
         yield running
 
 

@@ -55,6 +55,11 @@ class ControllerManager:
             for scope in (Scope.EVERY_SERVER, Scope.LEADER)
         )
         self._elector: LeaderElector | None = None
+        self._others: list[AnyController] = []
+
+    def add(self, controller: AnyController) -> None:
+        """Let `settled` ask a controller too that somebody else starts and stops."""
+        self._others.append(controller)
 
     async def start(self) -> None:
         """Create what must exist before the first request, and start the controllers."""
@@ -73,13 +78,19 @@ class ControllerManager:
     def settled(self) -> bool:
         """Whether no controller that runs on this server has anything left to do at this time of
         its clock."""
-        return self._on_every_server.settled and self._on_leader.settled
+        return (
+            self._on_every_server.settled
+            and self._on_leader.settled
+            and all(each.settled for each in self._others)
+        )
 
     async def wait_settled(self) -> None:
         """Wait until the controllers are settled. Raises StorageError."""
         while not self.settled:
             await self._on_every_server.wait_settled()
             await self._on_leader.wait_settled()
+            for each in self._others:
+                await each.wait_settled()
 
     async def stop(self) -> None:
         """Stop all controllers, and step down as leader."""

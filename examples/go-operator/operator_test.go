@@ -148,6 +148,9 @@ func TestDeployment(t *testing.T) {
 
 // The status follows that of the deployment, which no controller of Kubernetes sets here.
 func TestStatus(t *testing.T) {
+	if podsRun() {
+		t.Skip("the controllers of Kubernetes set the status of the deployment")
+	}
 	site := newSite(t, sitesv1.WebsiteSpec{Host: "www.example.com"})
 	isReady := func(status metav1.ConditionStatus) func() (bool, error) {
 		return func() (bool, error) {
@@ -166,6 +169,33 @@ func TestStatus(t *testing.T) {
 	if site.Status.ReadyReplicas != 1 {
 		t.Errorf("%d replicas are ready", site.Status.ReadyReplicas)
 	}
+}
+
+// A site is ready when all pods of its deployment are, also after a change.
+func TestRollout(t *testing.T) {
+	if !podsRun() {
+		t.Skip("no pods run without KAPISERVER_SIMULATE")
+	}
+	three := int32(3)
+	site := newSite(t, sitesv1.WebsiteSpec{Host: "www.example.com", Replicas: &three})
+	isReady := func() (bool, error) {
+		_, err := exists(t, site, site)
+		return meta.IsStatusConditionTrue(site.Status.Conditions, controller.Ready) &&
+			site.Status.ReadyReplicas == *site.Spec.Replicas, err
+	}
+	eventually(t, "three pods are ready", isReady)
+	change := client.MergeFrom(site.DeepCopyObject().(client.Object))
+	five := int32(5)
+	site.Spec.Replicas = &five
+	if err := api.Patch(t.Context(), site, change); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "five pods are ready", isReady)
+}
+
+// podsRun reports whether kapiserver simulates nodes, so that the pods of a deployment get ready.
+func podsRun() bool {
+	return os.Getenv("KAPISERVER_SIMULATE") != ""
 }
 
 // A deployment that somebody deletes comes back.

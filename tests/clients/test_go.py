@@ -45,17 +45,24 @@ def test_examples_of_client_go(server: Server, kind: str) -> None:
 
 
 @pytest.mark.slow  # compiles controller-runtime
-def test_operator(assets: Path) -> None:
-    """The tests of examples/go-operator pass with the executables of envtest."""
+@pytest.mark.parametrize(
+    ("variables", "test"), [({}, "TestStatus"), ({"KAPISERVER_SIMULATE": "1"}, "TestRollout")]
+)
+def test_operator(assets: Path, variables: dict[str, str], test: str) -> None:
+    """The tests of examples/go-operator pass with the executables of envtest, also when nodes are
+    simulated: then the operator waits until its pods are ready."""
     if shutil.which("go") is None:
         pytest.skip("go is not installed")
     folder = BUILDS / "go-operator"
     shutil.copytree(OPERATOR, folder, dirs_exist_ok=True)
     install(folder, *FETCH["go"])
     output = run_suite(
-        folder, GO | {"KUBEBUILDER_ASSETS": str(assets)}, "go", "test", "-count=1", "-v", "./..."
+        folder,
+        GO | variables | {"KUBEBUILDER_ASSETS": str(assets)},
+        *("go", "test", "-count=1", "-v", "./..."),
     )
     assert len(re.findall(r"^--- PASS: ", output, re.MULTILINE)) >= 7, output
+    assert f"--- PASS: {test} " in output
 
 
 @pytest.fixture(scope="session")

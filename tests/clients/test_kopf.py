@@ -1,5 +1,6 @@
 """A real operator: kopf, unmodified."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.programs import Kubectl, Server
+from tests.e2e.programs import Kubectl, Server, kubectls, run, start, stop
 
 OPERATOR = Path(__file__).parent / "python" / "operator_program.py"
 DEFINITION = """
@@ -48,7 +49,14 @@ spec: {size: 2}
 
 @pytest.fixture
 def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
-    """A running operator; returns a function that waits for a line in its log."""
+    """An operator of a namespace; a function that waits for a line in its log."""
+    with running_operator(server, namespace) as wait_for_line:
+        yield wait_for_line
+
+
+@contextlib.contextmanager
+def running_operator(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
+    """An operator that runs until the block ends; a function that waits for a line in its log."""
     command = [sys.executable, "-m", "kopf", "run", "--verbose", "-n", namespace, str(OPERATOR)]
     operator = subprocess.Popen(
         command,
@@ -67,9 +75,11 @@ def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
             messages.append(line)
         raise AssertionError("".join(messages))
 
-    yield wait_for_line
-    operator.terminate()
-    print(operator.communicate(timeout=60)[0])  # shown when the test fails
+    try:
+        yield wait_for_line
+    finally:
+        operator.terminate()
+        print(operator.communicate(timeout=60)[0])  # shown when the test fails
 
 
 def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
@@ -85,3 +95,23 @@ def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
     assert "spec.size in body should be less than or equal to 9" in error
     newest("delete", "mc", "cache", "--timeout=60s")
     newest("wait", "deployment/cache", "--for=delete", "--timeout=60s")
+
+
+def test_deployment_becomes_available(tmp_path: Path) -> None:
+    """A kopf operator reports how many pods of its Deployment are available; the pods are
+    simulated."""
+    server = start(tmp_path, "--simulate", "--simulate-nodes=1")
+    try:
+        with running_operator(server, "default") as wait_for_line:
+
+            def kubectl(*arguments: str, stdin: str = "") -> str:
+                return run(kubectls()[0], server, *arguments, stdin=stdin)
+
+            kubectl("apply", "-f", "-", stdin=DEFINITION)
+            wait_for_line("Starting the watch-stream for memcacheds.v1.example.dev")
+            kubectl("apply", "-f", "-", stdin=MEMCACHED)
+            kubectl("wait", "mc/cache", "--for=jsonpath={.status.available}=2", "--timeout=60s")
+            kubectl("patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":3}}')
+            kubectl("wait", "mc/cache", "--for=jsonpath={.status.available}=3", "--timeout=60s")
+    finally:
+        stop(server)

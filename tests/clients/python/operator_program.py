@@ -1,4 +1,4 @@
-"""An ordinary kopf operator that creates a Deployment for each Memcached.
+"""An ordinary kopf operator that creates a Deployment for each Memcached, and reports its pods.
 
 Run by `kopf run`; knows nothing of this project.
 """
@@ -20,7 +20,7 @@ def create(spec, name, namespace, **_):
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {
             "replicas": spec["size"],
             "selector": {"matchLabels": labels},
@@ -41,6 +41,15 @@ def resize(new, name, namespace, **_):
     body = {"spec": {"replicas": new}}
     kubernetes.client.AppsV1Api().patch_namespaced_deployment_scale(name, namespace, body)
     return {"replicas": new}
+
+
+@kopf.on.field("deployments", field="status.availableReplicas", labels={"app": kopf.PRESENT})
+def report(new, name, namespace, **_):
+    """Report in the status of the Memcached how many pods are available."""
+    body = {"status": {"available": new or 0}}
+    kubernetes.client.CustomObjectsApi().patch_namespaced_custom_object_status(
+        "example.dev", "v1", namespace, "memcacheds", name, body
+    )
 
 
 @kopf.on.delete("memcacheds.example.dev")

@@ -22,7 +22,8 @@ def apply_deadline(server: Server, next_handler: Handler) -> Handler:
     async def handle(request: Request) -> AnyResponse:
         if request.info.is_long_running:
             return await next_handler(request)
-        with time_limit.within(_seconds(request.parameter("timeout"), limit)):
+        timeout = request.parameter("timeout")
+        with time_limit.within(_seconds(timeout, limit) if timeout else limit):
             return await next_handler(request)
 
     return handle
@@ -31,8 +32,6 @@ def apply_deadline(server: Server, next_handler: Handler) -> Handler:
 def _seconds(text: str, limit: float) -> float:
     """Return the seconds that a request may take: its `timeout`, at most the server's limit.
     Raises BadRequest."""
-    if not text:
-        return limit
     seconds = parse_duration(text)
     if seconds is None:
         raise BadRequest(

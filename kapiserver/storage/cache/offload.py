@@ -212,7 +212,8 @@ class Offloader:
     ) -> Result:
         """Return `encode(entry, encoding)`, which uses `Entry.encode`. A thread encodes the object
         first if that takes long. Raises TooMuchWork if the object is large."""
-        await self.prepare_encoding(entry, encoding)
+        if entry.cached_encoding(encoding) is None:
+            await self.prepare_encoding(entry, encoding)
         return encode(entry, encoding)
 
     async def prepare_encoding(

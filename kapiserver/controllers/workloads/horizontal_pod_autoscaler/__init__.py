@@ -1,0 +1,1 @@
+"""The controller of HorizontalPodAutoscalers, and the pure functions that decide for it."""

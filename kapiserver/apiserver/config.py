@@ -274,6 +274,7 @@ class ControllerManagerSettings(Struct, frozen=True, kw_only=True):
     cluster_signing_*_file      certificates and keys of signers: of all, or of the named one;
                                 None means the server's own CA
     cluster_signing_duration    longest life of signed certificates, in seconds
+    horizontal_pod_autoscaler_* how autoscalers work: see the flags; times in seconds
     """
 
     controllers: tuple[str, ...] = ("*",)
@@ -288,6 +289,11 @@ class ControllerManagerSettings(Struct, frozen=True, kw_only=True):
     cluster_signing_legacy_unknown_cert_file: Path | None = None
     cluster_signing_legacy_unknown_key_file: Path | None = None
     cluster_signing_duration: float = 365 * 24 * 3600.0
+    horizontal_pod_autoscaler_sync_period: float = 15.0
+    horizontal_pod_autoscaler_downscale_stabilization: float = 300.0
+    horizontal_pod_autoscaler_tolerance: float = 0.1
+    horizontal_pod_autoscaler_cpu_initialization_period: float = 300.0
+    horizontal_pod_autoscaler_initial_readiness_delay: float = 30.0
 
 
 class SimulationSettings(Struct, frozen=True, kw_only=True):

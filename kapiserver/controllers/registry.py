@@ -321,6 +321,18 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="horizontal-pod-autoscaler-controller",
+        aliases=("horizontalpodautoscaling",),
+        factory=loaded_by(
+            lazy(
+                "kapiserver.controllers.workloads.horizontal_pod_autoscaler.controller:"
+                "HorizontalPodAutoscalerController"
+            )
+        ),
+        user=_account("horizontal-pod-autoscaler"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="job-controller",
         aliases=("job",),
         factory=loaded_by(lazy("kapiserver.controllers.workloads.job.controller:JobController")),

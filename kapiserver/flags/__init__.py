@@ -15,6 +15,7 @@ from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
 from kapiserver.flags.authorization import add_authorization_flags
+from kapiserver.flags.autoscaling import add_autoscaling_flags
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
@@ -45,6 +46,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_audit_flags(audit)
     add_audit_webhook_flags(audit)
     _add_admission(parser.add_argument_group("admission and controllers"))
+    add_autoscaling_flags(parser.add_argument_group("horizontal pod autoscalers"))
     add_simulation_flags(parser.add_argument_group("simulation"))
     _add_storage(parser.add_argument_group("storage"))
     add_backend_flags(parser)

@@ -98,6 +98,25 @@ def seconds(text: str) -> float:
     return seconds
 
 
+def positive_seconds(text: str) -> float:
+    """Return the seconds of a duration above 0. Raises ArgumentTypeError."""
+    duration = seconds(text)
+    if not duration:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration above 0")
+    return duration
+
+
+def fraction(text: str) -> float:
+    """Return a number from 0 to 1. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return number
+
+
 def pair(text: str) -> tuple[str, str]:
     """Return the claim and the value of `CLAIM=VALUE`. Raises ArgumentTypeError."""
     name, equals, value = text.partition("=")

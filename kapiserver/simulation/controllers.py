@@ -10,6 +10,7 @@ CONTROLLERS = (
     "cronjob-controller",
     "daemonset-controller",
     "deployment-controller",
+    "horizontal-pod-autoscaler-controller",
     "job-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",

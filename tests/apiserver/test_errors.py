@@ -52,6 +52,13 @@ from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.controllers.workloads.cron_job.controller import JobError
+from kapiserver.controllers.workloads.horizontal_pod_autoscaler.controller import (
+    ScaleError,
+    ScalingError,
+)
+from kapiserver.controllers.workloads.horizontal_pod_autoscaler.replica_calculator import (
+    MetricsError,
+)
 from kapiserver.controllers.workloads.pod_control import PodError
 from kapiserver.rpc.errors import OutOfRange
 from kapiserver.rpc.generator.problems import InvalidDefinitions
@@ -110,6 +117,9 @@ CAUGHT = {
     OutOfBudget,  # the webhook or policy decides as its failurePolicy says
     OutOfRange,  # calls over HTTP answer with a Status, calls over sockets with a code
     OutOfTime,  # custom strategies raise ValidationTakesLong instead
+    MetricsError,  # the status and events of the HorizontalPodAutoscaler say it
+    ScaleError,  # likewise
+    ScalingError,  # the controller of HorizontalPodAutoscalers tries again
     PodError,  # the controllers of workloads try again
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
     RPCError,  # likewise

@@ -7,7 +7,7 @@ pkg/controller/controller_ref_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from kapiserver.api.accessors import (
     controller_of,
@@ -74,9 +74,11 @@ class OwnedObjects:
         self._index = index
         self._finalizer = finalizer
 
-    def controlled_by(self, owner: Tree) -> Sequence[Tree]:
-        """Return the objects that name `owner` as their controller."""
-        return [entry.tree() for entry in self._index.get(uid_of(owner))]
+    def controlled_by(self, owner: Tree) -> Iterator[Tree]:
+        """Yield the objects that name `owner` as their controller. Each is decoded when it is
+        yielded, because few callers need all of them."""
+        for entry in self._index.get(uid_of(owner)):
+            yield entry.tree()
 
     async def claim(
         self,

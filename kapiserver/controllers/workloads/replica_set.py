@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kapiserver.api.accessors import is_terminating, uid_of, value_at
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
@@ -70,9 +72,9 @@ class ReplicaSetController(Controller[ObjectKey]):
         owner = entry.tree()
         owners = self.context.resource(str(self.version), self.resource, namespace=key.namespace)
         active = await self._owned.claim(owner, owners, self._pods.pods(key.namespace), is_active)
+        terminating = self._terminating_pods(owner) if self.counts_terminating else None
         now = self.clock.now()
         error = "" if is_terminating(owner) else await self._manage(owner, active, now)
-        terminating = self._terminating_pods(owner) if self.counts_terminating else None
         status = replica_status(owner, active, terminating, error, now)
         if status != owner.get("status"):
             await update_object(
@@ -103,12 +105,12 @@ class ReplicaSetController(Controller[ObjectKey]):
         pods = self._owned.controlled_by(owner)
         return [pod for pod in pods if is_terminating(pod) and not is_finished(pod)]
 
-    def _related_pods(self, owner: Tree) -> list[Tree]:
-        """Return the pods of all ReplicaSets with the same controller as `owner`."""
+    def _related_pods(self, owner: Tree) -> Iterator[Tree]:
+        """Yield the pods of all ReplicaSets with the same controller as `owner`."""
         uid = controller_uid(owner)
         owners = self._owners_by_controller.get(uid) if uid else ()
-        related = [each.tree() for each in owners] or [owner]
-        return [pod for each in related for pod in self._owned.controlled_by(each)]
+        for each in [each.tree() for each in owners] or [owner]:
+            yield from self._owned.controlled_by(each)
 
 
 class ReplicationControllerController(ReplicaSetController):

@@ -79,7 +79,7 @@ class Plan(Struct):
 def plan_deployment(
     deployment: Tree,
     replica_sets: Sequence[Tree],
-    pods: Mapping[str, Sequence[Tree]],
+    pods: Mapping[str, Iterable[Tree]],
     now: float,
 ) -> Plan:
     """Return the plan for a Deployment and the ReplicaSets that it owns. `pods` has the pods by the
@@ -135,7 +135,7 @@ class _Planner:
             self._delete_old()
         self.plan.status = self._status.observe(self._new, self._old)
 
-    def recreate(self, pods: Mapping[str, Sequence[Tree]]) -> None:
+    def recreate(self, pods: Mapping[str, Iterable[Tree]]) -> None:
         """Stop all old pods before new ones are created."""
         if self._new is not None:
             self._sync_new(self._new)
@@ -262,7 +262,7 @@ class _Planner:
             target.planned()
         ]
 
-    def _old_pods_run(self, pods: Mapping[str, Sequence[Tree]]) -> bool:
+    def _old_pods_run(self, pods: Mapping[str, Iterable[Tree]]) -> bool:
         if any(old.count("replicas") for old in self._old):
             return True
         new_uid = uid_of(self._new.tree) if self._new is not None else ""

@@ -11,7 +11,7 @@ import pytest
 from kapiserver.api.errors import BadObject, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.storage.cache.query import DeleteQuery, Preconditions, Write
+from kapiserver.storage.cache.query import ADMITTED, Admission, DeleteQuery, Preconditions, Write
 from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, ResourceVersionSet
 from tests.storage.objectkit import (
     StorageHarness,
@@ -470,12 +470,13 @@ def test_admission() -> None:
         store = harness.of("configmaps")
         calls: list[tuple[bool, bool]] = []
 
-        async def admit(new: Tree | None, old: Tree | None) -> None:
+        async def admit(new: Tree | None, old: Tree | None) -> Admission:
             calls.append((new is not None, old is not None))
             if new is not None:
                 new["data"] = {"by": "admission"}
+            return ADMITTED
 
-        async def refuse(new: Tree | None, old: Tree | None) -> None:
+        async def refuse(new: Tree | None, old: Tree | None) -> Admission:
             raise BadObject("no")
 
         create_result = await store.create(config_map("a"), Write(admit=admit))

@@ -14,7 +14,7 @@ import pytest
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.types import Tree
 from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.cache.query import DeleteQuery, Write
+from kapiserver.storage.cache.query import ADMITTED, Admission, DeleteQuery, Write
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.objects import write_turns
@@ -97,12 +97,13 @@ def test_update_of_a_key_that_another_server_keeps_writing() -> None:
         other = StorageHarness(harness.kv)
         tries = 0
 
-        async def overtake(_new: Tree | None, _old: Tree | None) -> None:
+        async def overtake(_new: Tree | None, _old: Tree | None) -> Admission:
             nonlocal tries
             tries += 1
             if tries <= 150:
                 change = setting("data", to={"writers": str(tries)})
                 await other.of("configmaps").update(key("a"), change)
+            return ADMITTED
 
         result = await store.update(key("a"), lambda _: config_map("a"), Write(admit=overtake))
         assert tries == 151
@@ -166,9 +167,10 @@ def test_admission_may_update_the_same_object() -> None:
         await store.create(config_map("a", data={"writers": "first"}))
         tries: Counter[str] = Counter()
 
-        async def admit(_new: Tree | None, _old: Tree | None) -> None:
+        async def admit(_new: Tree | None, _old: Tree | None) -> Admission:
             if not tries["inner"]:
                 await store.update(key("a"), counting(tries, "inner"))
+            return ADMITTED
 
         await store.update(key("a"), counting(tries, "outer"), Write(admit=admit))
         assert await writers_of(store) == ["first", "inner", "outer"]
@@ -188,10 +190,11 @@ def test_writes_that_admit_each_other_do_not_deadlock() -> None:
         both_admitted = asyncio.Barrier(2)
 
         async def write(name: str, other: str) -> None:
-            async def admit(_new: Tree | None, _old: Tree | None) -> None:
+            async def admit(_new: Tree | None, _old: Tree | None) -> Admission:
                 if tries[name] == 1:
                     await both_admitted.wait()
                     await store.update(key(other), counting(tries, f"for-{name}"))
+                return ADMITTED
 
             await store.update(key(name), counting(tries, name), Write(admit=admit))
 
@@ -286,8 +289,9 @@ def test_tasks_of_a_write_do_not_keep_its_object() -> None:
         await store.create(config_map("a"))
         contexts: list[Context] = []
 
-        async def admit(_new: Tree | None, _old: Tree | None) -> None:
+        async def admit(_new: Tree | None, _old: Tree | None) -> Admission:
             contexts.append(copy_context())
+            return ADMITTED
 
         for options in ({}, {"dry_run": True}, {"conditional": True}):
             await store.update(

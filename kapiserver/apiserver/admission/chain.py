@@ -22,7 +22,7 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
 from kapiserver.apiserver.target import Target
 from kapiserver.spans import span
-from kapiserver.storage.cache.query import Admit, Validate
+from kapiserver.storage.cache.query import Admission, Admit
 from kapiserver.storage.objects.lifecycle import timestamp
 
 _AFTER_MUTATION = " after mutating admission happens"
@@ -44,7 +44,7 @@ def admission(
     resource = target.resource.qualified_name + suffix
     run = server.offloader.run
 
-    async def admit(new: Tree | None, old: Tree | None) -> Validate | None:
+    async def admit(new: Tree | None, old: Tree | None) -> Admission:
         operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"
         attributes = Attributes(
             operation="CONNECT" if connect else operation,
@@ -65,9 +65,10 @@ def admission(
         await _mutate(server, plugins, attributes, new, old)
         if new is not None:
             await _apply_rules(server, plugins.rules, attributes, new, old)
+        has_changed = attributes.reinvocation.is_required
         check_prepared = plugins.rules.check_prepared
         if not plugins.validate and check_prepared is None:
-            return None
+            return Admission(has_changed=has_changed)
 
         async def validate() -> None:
             if new is not None and check_prepared is not None:
@@ -77,7 +78,7 @@ def admission(
                 final = replace(attributes, name=name_of(new or {}))
             await _run(server, plugins.validate, final, new, old)
 
-        return validate
+        return Admission(validate=validate, has_changed=has_changed)
 
     return admit
 

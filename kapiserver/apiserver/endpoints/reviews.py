@@ -79,9 +79,8 @@ async def create_review(
 
     review = await server.offloader.run(body.cost, new_review)
     admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
-    validate = await admit(review, None)
-    if validate is not None:
-        await validate()
+    admitted = await admit(review, None)
+    await admitted.validate()
     handle_call = server.calls.get(target.resource.group)
     if handle_call is not None:
         return await handle_call(server, target.kind, caller, review)

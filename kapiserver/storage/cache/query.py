@@ -141,10 +141,28 @@ Validate: TypeAlias = Callable[[], Awaitable[None]]
 """Validating admission: checks the object after the strategy prepared and validated it. Must not
 change the object; raises to reject it."""
 
-Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[Validate | None]]
-"""Mutating admission of (new, old) in the hub version; returns the validating half. May change
-`new`, must not change `old` (it is shared), raises to reject. `new` is None on delete, `old` on
-create."""
+
+async def _accept() -> None:
+    """Reject nothing."""
+
+
+class Admission(Struct, frozen=True, kw_only=True):
+    """The result of mutating admission.
+
+    validate     the validating half
+    has_changed  whether a webhook or a policy changed the object, which may be large now
+    """
+
+    validate: Validate = _accept
+    has_changed: bool = False
+
+
+ADMITTED = Admission()
+"""The admission of an object that nobody changes or rejects."""
+
+Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[Admission]]
+"""Mutating admission of (new, old) in the hub version. May change `new`, must not change `old` (it
+is shared), raises to reject. `new` is None on delete, `old` on create."""
 
 Reserve: TypeAlias = Callable[[Tree | None, Tree | None, bool], AbstractAsyncContextManager[None]]
 """Allocates the addresses and ports of a service: (new, old, dry_run), `new` None on removal. The

@@ -27,7 +27,9 @@ from kapiserver.codecs.cost import cost_of_tree
 from kapiserver.storage.cache.entry import Entry, ObjectKey, stamp_resource_version
 from kapiserver.storage.cache.offload import change_cost
 from kapiserver.storage.cache.query import (
+    ADMITTED,
     DEFAULT_WRITE,
+    Admission,
     Admit,
     DeleteQuery,
     ListQuery,
@@ -66,8 +68,14 @@ class _Admitted(Struct, frozen=True):
     """
 
     obj: Tree
-    validate: Validate | None
+    validate: Validate
     cost: int
+
+
+def _admitted(obj: Tree, admission: Admission, cost: int) -> _Admitted:
+    if admission.has_changed:
+        cost = max(cost, cost_of_tree(obj))
+    return _Admitted(obj, admission.validate, cost)
 
 
 class _Encoded(Struct, frozen=True):
@@ -151,12 +159,12 @@ class ResourceStore(ResourceReader):
         Raises BadObject if admission moves it to another namespace."""
         lifecycle.clear_system_metadata(obj)
         namespace = namespace_of(obj)
-        validate = await write.admit(obj, None) if write.admit is not None else None
+        admission = ADMITTED if write.admit is None else await write.admit(obj, None)
         lifecycle.ensure_namespace(obj, namespace)
         lifecycle.fill_system_metadata(
             obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
         )
-        return _Admitted(obj, validate, max(write.cost, cost_of_tree(obj)))
+        return _admitted(obj, admission, write.cost)
 
     def _name(self, obj: Tree, generate_name: str) -> None:
         max_length = self._kind_info.strategy().generate_name_max
@@ -178,8 +186,7 @@ class ResourceStore(ResourceReader):
         warnings = await self._offloader.run_with_strategy(
             cost, strategy, lifecycle.before_create, obj, self.resource
         )
-        if admitted.validate is not None:
-            await admitted.validate()
+        await admitted.validate()
         if not dry_run:  # kube-apiserver does not check it in a dry run
             lifecycle.clear_resource_version(obj)
         await self._cache.wait_ready()
@@ -290,8 +297,8 @@ class ResourceStore(ResourceReader):
         cost = change_cost(write.cost, entry)
         new = await self._offloader.apply_change(cost, old, change, reads_only=write.reads_only)
         lifecycle.check_resource_version(new, old, self.resource, strategy)
-        validate = await write.admit(new, old) if write.admit is not None else None
-        admitted = _Admitted(new, validate, max(cost, cost_of_tree(new)))
+        admission = ADMITTED if write.admit is None else await write.admit(new, old)
+        admitted = _admitted(new, admission, cost)
         if self._reserve is None or write.subresource:
             return await self._update_reserved(entry, old, admitted, strategy, write.dry_run)
         async with self._reserve(new, old, write.dry_run):
@@ -304,8 +311,7 @@ class ResourceStore(ResourceReader):
         warnings = await self._offloader.run_with_strategy(
             cost, strategy, lifecycle.before_update, new, old, self.resource
         )
-        if admitted.validate is not None:
-            await admitted.validate()
+        await admitted.validate()
         if lifecycle.completes_deletion(new, old, strategy):
             value = await self._offloader.run(cost, self._codec.stored_value, new)
             deleted = await self._remove(entry, new, value, dry_run=dry_run)
@@ -396,9 +402,9 @@ class ResourceStore(ResourceReader):
     async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> WriteResult:
         old = await self._offloader.tree(entry)
         lifecycle.check_delete_preconditions(old, query.preconditions, self.resource)
-        validate = await admit(None, old) if admit is not None else None
-        if validate is not None:
-            await validate()
+        if admit is not None:
+            admission = await admit(None, old)
+            await admission.validate()
         strategy = self._kind_info.strategy()
         plan = lifecycle.plan_deletion(old, query, strategy, now=self._clock.now())
         if plan.update is not None:

@@ -60,15 +60,14 @@ async def bind_pod(
     caller.audit.record_reference(binding)
     dry_run = is_dry_run(options)
     admit = admission(server, caller, target, options, dry_run=dry_run)
-    validate = await admit(binding, None)
+    admitted = await admit(binding, None)
     name = name_of(binding)
     if target.key.name and name != target.key.name:
         raise BadRequest("name in URL does not match name in Binding object")
     errors = _validate(binding)
     if errors:
         raise InvalidObject(group="", kind="Binding", name=name, errors=errors)
-    if validate is not None:
-        await validate()
+    await admitted.validate()
     pods = server.stores.by_name(target.version, "pods")
     write = Write(
         subresource="binding",

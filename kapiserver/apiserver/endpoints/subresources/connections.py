@@ -50,9 +50,8 @@ async def admit_connection(server: Server, request: Request, target: Target) -> 
         if path := _path_below(request):
             options["path"] = path
     admit = admission(server, request.caller(), target, {}, connect=True)
-    validate = await admit(options, None)
-    if validate is not None:
-        await validate()
+    admitted = await admit(options, None)
+    await admitted.validate()
     return options
 
 

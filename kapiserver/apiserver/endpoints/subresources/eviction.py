@@ -75,13 +75,12 @@ async def evict_pod(
     caller.audit.record_reference(eviction)
     dry_run = delete_query(_delete_options(eviction, options)).dry_run
     admit = admission(server, caller, target, options, dry_run=dry_run)
-    validate = await admit(eviction, None)
+    admitted = await admit(eviction, None)
     if name_of(eviction) != target.key.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     query = delete_query(_delete_options(eviction, options))  # admission may have changed them
     await target.store.get(target.key)
-    if validate is not None:
-        await validate()
+    await admitted.validate()
     if not await _delete_unprotected(server, target, query):
         entry = await target.store.get(target.key)
         pod = entry.tree()

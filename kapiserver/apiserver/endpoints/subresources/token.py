@@ -72,7 +72,7 @@ async def create_token(
         spec["expirationSeconds"] = _DEFAULT_SECONDS
     track_ownership(server, caller, target, options, live=None, new=token_request)
     admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
-    validate = await admit(token_request, None)
+    admitted = await admit(token_request, None)
     _check_metadata(target, token_request)
     account = (await target.store.get(target.key)).tree()
     spec = token_request["spec"]  # admission may have replaced it
@@ -80,8 +80,7 @@ async def create_token(
     spec.setdefault("boundObjectRef", None)
     if errors := list(validate_token_expiration(spec["expirationSeconds"], _SECONDS)):
         raise _invalid(errors)
-    if validate is not None:
-        await validate()
+    await admitted.validate()
     bound = await _bound_objects(server, target, spec["boundObjectRef"] or {})
     _shorten(server.config.service_accounts, spec, caller.warnings)
     seconds = spec["expirationSeconds"]

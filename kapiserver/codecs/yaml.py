@@ -158,10 +158,9 @@ class _OpenCollection(Struct):
 
 
 def _read_documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[YAMLDocument]:
-    yaml = _library()
+    builder: _DocumentBuilder | None = None
     try:
-        builder: _DocumentBuilder | None = None
-        for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        for event in parse_events(data):
             name = type(event).__name__
             if name == "DocumentStartEvent":
                 builder = _DocumentBuilder(max_values)
@@ -170,10 +169,17 @@ def _read_documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[YAMLD
                 builder = None
             elif builder is not None:
                 builder.handle_event(name, event)
-    except yaml.YAMLError as error:
-        raise Malformed(_go_error_message(error)) from None
     except UnicodeError:
         raise Malformed("yaml: invalid UTF-8 text") from None
+
+
+def parse_events(data: bytes) -> Iterator[Any]:
+    """Yield PyYAML's events of a text. Raises Malformed, UnicodeError."""
+    yaml = _library()
+    try:
+        yield from yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise Malformed(_go_error_message(error)) from None
 
 
 def _go_error_message(error: Any) -> str:

@@ -18,7 +18,7 @@ from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authorization.forbidden import forbidden
-from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import field_validation
 from kapiserver.apiserver.endpoints.handlers import HANDLERS
@@ -62,15 +62,23 @@ class InternalClient:
     user_agent  names the program: fields are managed under its part before the slash
     authorize   whether to check that the user is authorized; without it, built-in resources that
                 are off are there, too
+    warnings    collects the warnings of all calls; None drops them
     """
 
     def __init__(
-        self, server: Server, user: User, *, user_agent: str = "kapiserver", authorize: bool = True
+        self,
+        server: Server,
+        user: User,
+        *,
+        user_agent: str = "kapiserver",
+        authorize: bool = True,
+        warnings: Warnings | None = None,
     ) -> None:
         self.server = server
         self.user = user
         self.user_agent = user_agent
         self.authorize = authorize
+        self.warnings = warnings
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> InternalResource:
         """The objects of a resource: `resource("apps/v1", "deployments", namespace="x")`."""
@@ -339,6 +347,8 @@ class InternalResource(ResourceClient):
             if not decision.allowed:
                 raise forbidden(client.user, info, decision.reason)
         target = await resolve_target(self._server, info, served_only=client.authorize)
+        if client.warnings is not None:
+            client.warnings.add(target.deprecation)
         target.check_verb(info.verb)
         return target
 
@@ -358,7 +368,9 @@ class InternalResource(ResourceClient):
                 yield target
 
     def _caller(self) -> Caller:
-        return Caller(user=self._client.user, user_agent=self._client.user_agent)
+        client = self._client
+        warnings = Warnings() if client.warnings is None else client.warnings
+        return Caller(user=client.user, user_agent=client.user_agent, warnings=warnings)
 
     def _delete_options(self, options: Tree | None, parameters: Parameters) -> Tree:
         if options is None:

@@ -22,6 +22,7 @@ from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor
+from kapiserver.check_commands import add_check_command
 from kapiserver.controllers.registry import enabled_controllers
 from kapiserver.flags import add_recode_flags, add_serve_flags
 from kapiserver.flags.backends import backend_pairs
@@ -104,6 +105,7 @@ def parser() -> argparse.ArgumentParser:
         )
     )
     add_testing_commands(commands)
+    add_check_command(commands)
     recode = commands.add_parser(
         "recode",
         help="convert an object from one encoding to another",

@@ -1,0 +1,92 @@
+"""`kapiserver check`: its flags, output and exit status.
+
+`checking/` does the work and is loaded when the command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
+
+if TYPE_CHECKING:
+    from kapiserver.checking.finding import Finding
+
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+OUTPUTS = ("text", "json", "junit", "sarif", "github")
+CLEAN, FOUND, FAILED = 0, 1, 2
+"""The exit statuses: no finding that counts, findings, the command could not run."""
+
+_PROGRESS_STEP = 100
+"""Objects after which the progress is written again."""
+
+
+def add_check_command(commands: _Commands) -> None:
+    """Add the command and its flags."""
+    check = commands.add_parser(
+        "check",
+        help="say what an API server would say to manifests",
+        description="Apply manifests to an API server in memory and print what it says: unknown "
+        "fields, broken rules, policies, quotas, removed and deprecated versions; and references "
+        "and selectors that lead nowhere. Exit status: 0 without errors, 1 with errors, 2 if the "
+        "command could not run.",
+    )
+    check.set_defaults(command=_check, verbose=0)
+    check.add_argument(
+        "paths", nargs="+", metavar="PATH",
+        help="Files and folders of YAML or JSON; - is standard input. A folder with a "
+        "kustomization is built. Required.",
+    )  # fmt: skip
+    check.add_argument(
+        "--release", default="", metavar="1.N",
+        help=f"The Kubernetes release, from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}. Default: "
+        f"1.{NEWEST_MINOR}.",
+    )  # fmt: skip
+    check.add_argument(
+        "--strict", action="store_true",
+        help="Exit with status 1 for warnings, too. Off by default.",
+    )  # fmt: skip
+    check.add_argument(
+        "--output", choices=OUTPUTS, default="text",
+        help="The form of the findings on standard output. Default: %(default)s.",
+    )  # fmt: skip
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Run the command and return its exit status; an error is one line on standard error."""
+    try:
+        return _run(options)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"kapiserver: {error}\n")
+        return FAILED
+
+
+def _run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from kapiserver.checking.check import CheckOptions, check_reads
+    from kapiserver.checking.inputs import read_inputs
+    from kapiserver.checking.outputs import OUTPUTS as WRITERS
+    from kapiserver.checking.outputs import Report, count_text
+
+    inputs = read_inputs(options.paths)
+    check_options = CheckOptions(release=options.release, progress=_write_progress)
+    findings = asyncio.run(check_reads(inputs.reads, check_options))
+    sys.stdout.write(WRITERS[options.output](Report(findings=findings, files=inputs.files)))
+    sys.stderr.write(f"{count_text(findings, inputs.objects)}\n")
+    return _exit_status(findings, strict=options.strict)
+
+
+def _exit_status(findings: list[Finding], *, strict: bool) -> int:
+    counts = strict or any(finding.severity == "error" for finding in findings)
+    return FOUND if findings and counts else CLEAN
+
+
+def _write_progress(checked: int, objects: int) -> None:
+    if sys.stderr.isatty() and (checked % _PROGRESS_STEP == 0 or checked == objects):
+        end = "\n" if checked == objects else ""
+        sys.stderr.write(f"\rchecked {checked} of {objects} objects{end}")
+        sys.stderr.flush()

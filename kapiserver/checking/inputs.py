@@ -1,0 +1,47 @@
+"""What the paths of a command lead to: objects, and findings for what cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from kapiserver.checking.documents import Manifest, Read, read_documents
+from kapiserver.checking.files import KustomizationFile, Source, check_exists, read_paths
+from kapiserver.checking.finding import Finding
+from kapiserver.checking.kustomizations import build
+
+
+class Inputs(Struct, frozen=True):
+    """The objects and findings of paths, and the names of the files that were read."""
+
+    reads: Sequence[Read]
+    files: Sequence[str]
+
+    @property
+    def objects(self) -> int:
+        """The number of objects."""
+        return sum(isinstance(read, Manifest) for read in self.reads)
+
+
+def read_inputs(paths: Sequence[str]) -> Inputs:
+    """Read files, folders and standard input. Raises FileNotFoundError for a missing path."""
+    check_exists(paths)
+    reads: list[Read] = []
+    files: list[str] = []
+    for source in read_paths(paths):
+        if isinstance(source, KustomizationFile):
+            files.append(str(source.path))
+        else:
+            files.append(source.file if isinstance(source, Finding) else source.name)
+        reads += _read(source)
+    return Inputs(reads, list(dict.fromkeys(files)))
+
+
+def _read(source: Source) -> Iterator[Read]:
+    if isinstance(source, Finding):
+        yield source
+    elif isinstance(source, KustomizationFile):
+        yield from build(source.path)
+    else:
+        yield from read_documents(source)

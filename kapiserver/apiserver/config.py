@@ -296,15 +296,39 @@ class ControllerManagerSettings(Struct, frozen=True, kw_only=True):
     horizontal_pod_autoscaler_initial_readiness_delay: float = 30.0
 
 
+class NodeLifecycleSettings(Struct, frozen=True, kw_only=True):
+    """When the controller node-lifecycle-controller gives up nodes. Times are in seconds.
+
+    node_monitor_grace_period      how long a node may be silent before it counts as unhealthy
+    node_startup_grace_period      how long a new node may be silent
+    node_monitor_period            how much longer a node may be silent if the controller itself was
+                                   late to look
+    node_eviction_rate             nodes a second whose pods are evicted in a healthy zone
+    secondary_node_eviction_rate   the same in a large unhealthy zone
+    large_cluster_size_threshold   nodes above which a zone is large
+    unhealthy_zone_threshold       fraction of unhealthy nodes that makes a zone unhealthy
+    """
+
+    node_monitor_grace_period: float = 50.0
+    node_startup_grace_period: float = 60.0
+    node_monitor_period: float = 5.0
+    node_eviction_rate: float = 0.1
+    secondary_node_eviction_rate: float = 0.01
+    large_cluster_size_threshold: int = 50
+    unhealthy_zone_threshold: float = 0.55
+
+
 class SimulationSettings(Struct, frozen=True, kw_only=True):
     """A cluster that moves without kubelets and containers.
 
-    simulate        run workload controllers, a scheduler, and the kubelets of simulated nodes
-    simulate_nodes  nodes to make at the start
+    simulate             run workload controllers, a scheduler, and the kubelets of simulated nodes
+    simulate_nodes       nodes to make at the start; None means one, or those of the file alone
+    simulate_nodes_from  file with Node objects to make at the start
     """
 
     simulate: bool = False
-    simulate_nodes: int = 1
+    simulate_nodes: int | None = None
+    simulate_nodes_from: Path | None = None
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True):
@@ -372,6 +396,7 @@ class Config(BackendSections, frozen=True, kw_only=True):
     audit: AuditSettings = AuditSettings()
     admission: AdmissionSettings = AdmissionSettings()
     controller_manager: ControllerManagerSettings = ControllerManagerSettings()
+    node_lifecycle: NodeLifecycleSettings = NodeLifecycleSettings()
     simulation: SimulationSettings = SimulationSettings()
     store: StoreSettings = StoreSettings()
     limits: LimitSettings = LimitSettings()

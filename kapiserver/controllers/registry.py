@@ -374,6 +374,23 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="node-lifecycle-controller",
+        aliases=("nodelifecycle",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.nodes.node_lifecycle:NodeLifecycleController")
+        ),
+        user=_account("node-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
+        name="taint-eviction-controller",
+        factory=loaded_by(
+            lazy("kapiserver.controllers.nodes.taint_eviction:TaintEvictionController")
+        ),
+        user=_account("node-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

@@ -19,6 +19,7 @@ from kapiserver.flags.autoscaling import add_autoscaling_flags
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
+from kapiserver.flags.nodes import add_node_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.simulation import add_simulation_flags
 from kapiserver.flags.values import (
@@ -47,6 +48,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_audit_webhook_flags(audit)
     _add_admission(parser.add_argument_group("admission and controllers"))
     add_autoscaling_flags(parser.add_argument_group("horizontal pod autoscalers"))
+    add_node_flags(parser.add_argument_group("controller of nodes"))
     add_simulation_flags(parser.add_argument_group("simulation"))
     _add_storage(parser.add_argument_group("storage"))
     add_backend_flags(parser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from kapiserver.flags.values import DEFAULTS, simulated_nodes
 
@@ -17,5 +18,12 @@ def add_simulation_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--simulate-nodes", type=simulated_nodes, default=DEFAULTS.simulate_nodes, metavar="N",
-        help="Number of nodes that --simulate makes, from 0 to 10000. Default: %(default)s.",
+        help="Number of nodes that --simulate makes, from 0 to 10000. Default: 1, or 0 with "
+        "--simulate-nodes-from.",
+    )  # fmt: skip
+    group.add_argument(
+        "--simulate-nodes-from", type=Path, metavar="FILE",
+        help="YAML or JSON file with Node objects that --simulate makes, such as the output of "
+        "kubectl get nodes -o yaml. The annotation simulation.kapiserver.dev/count makes several "
+        "nodes of one. Default: no file.",
     )  # fmt: skip

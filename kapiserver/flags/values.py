@@ -62,6 +62,11 @@ def rate(text: str) -> float:
     return number
 
 
+def number(text: str) -> float:
+    """Return a number from 0. Raises ArgumentTypeError."""
+    return 0.0 if text in ("0", "0.0") else rate(text)
+
+
 def boolean(text: str) -> bool:
     """Return true or false; nothing means true. Raises ArgumentTypeError."""
     value = {"": True, "true": True, "false": False}.get(text.lower())

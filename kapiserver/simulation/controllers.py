@@ -12,10 +12,12 @@ CONTROLLERS = (
     "deployment-controller",
     "horizontal-pod-autoscaler-controller",
     "job-controller",
+    "node-lifecycle-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
     "statefulset-controller",
+    "taint-eviction-controller",
 )
 """The controllers that `--simulate` turns on, unless `--controllers` turns them off."""
 
@@ -29,7 +31,7 @@ SIMULATORS = (
     ),
     ControllerDescriptor(
         name="simulated-leases",
-        factory=loaded_by(lazy("kapiserver.simulation.nodes:LeaseSimulator")),
+        factory=loaded_by(lazy("kapiserver.simulation.leases:LeaseSimulator")),
         user=APISERVER,
         manager="kubelet",
         selectable=False,

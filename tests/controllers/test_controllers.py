@@ -277,10 +277,12 @@ WORKLOADS = {
     "daemonset-controller",
     "deployment-controller",
     "job-controller",
+    "node-lifecycle-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
     "statefulset-controller",
+    "taint-eviction-controller",
 }
 DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
 

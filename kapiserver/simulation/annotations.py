@@ -1,3 +1,5 @@
-"""The annotations of pods that decide how they live when they are simulated."""
+"""The annotations that decide how pods and nodes live when they are simulated."""
 
 PREFIX = "simulation.kapiserver.dev/"
+STOPPED = f"{PREFIX}stopped"
+"""The annotation of a node whose kubelet does not run, with the value `true`."""

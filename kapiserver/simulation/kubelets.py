@@ -15,7 +15,7 @@ from kapiserver.controllers.loop.writing import delete_object, suppress_reason
 from kapiserver.controllers.workloads.pods import is_finished, node_of
 from kapiserver.simulation.addresses import AddressPool
 from kapiserver.simulation.fate import unreadable_annotations
-from kapiserver.simulation.node_objects import internal_address, is_simulated
+from kapiserver.simulation.node_objects import has_kubelet, internal_address
 from kapiserver.simulation.pod_life import Addresses, next_step
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, ObjectChange
@@ -38,7 +38,7 @@ class KubeletSimulator(Controller[ObjectKey]):
         self._pods = self.watch(CORE, "pods", self._bound_pod, self._pods_by_node)
 
     def _pods_of_node(self, change: ObjectChange) -> Iterator[ObjectKey]:
-        """Queue the pods of a node that begins or ends to be simulated, or gets its address."""
+        """Queue the pods of a node whose kubelet starts or stops, or makes itself known."""
         before, after = (
             entry is not None and _can_run_pods(entry) for entry in (change.old, change.new)
         )
@@ -94,5 +94,5 @@ class KubeletSimulator(Controller[ObjectKey]):
 
 
 def _can_run_pods(node: Entry) -> bool:
-    """Report whether a node is simulated, and its kubelet has made itself known."""
-    return is_simulated(node.labels) and bool(internal_address(node.tree()))
+    """Report whether a simulated kubelet runs on a node, and has made itself known."""
+    return has_kubelet(node) and bool(internal_address(node.tree()))

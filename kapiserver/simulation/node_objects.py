@@ -7,30 +7,39 @@ pkg/kubelet/nodestatus and the lease controller of component-helpers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address
 from zlib import crc32
 
-from kapiserver.api.accessors import name_of, uid_of, value_at
+from kapiserver.api.accessors import (
+    annotations_of,
+    labels_of,
+    metadata_of,
+    name_of,
+    uid_of,
+    value_at,
+)
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.conditions import find_condition
+from kapiserver.controllers.workloads.pods import seconds_of
+from kapiserver.simulation.annotations import STOPPED
+from kapiserver.simulation.networks import MAX_NODES, network_index, pod_network
+from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.objects.lifecycle import timestamp
 
 SIMULATED = "simulation.kapiserver.dev/simulated"
 """The label of a simulated node."""
 NAME_PREFIX = "simulated-"
-MAX_NODES = 16384
 LEASE_SECONDS = 40
 """How long a Lease is valid; a kubelet renews it four times as often."""
 RENEW_SECONDS = 10.0
+REPORT_SECONDS = 300.0
+"""The time after which a kubelet reports the status of its node although nothing has changed."""
 
-_POD_NETWORK = IPv4Network("10.128.0.0/9")
-"""The addresses of pods; each node has a network of 256 addresses of it."""
-_POD_NETWORK_BITS = 24
-_NODE_NETWORK = IPv4Network("172.18.0.0/16")
+_FIRST_ADDRESS = IPv4Address("172.18.0.2")
+"""The address of the node that has the first network of pods."""
 _CAPACITY = {"cpu": "32", "ephemeral-storage": "1Ti", "memory": "256Gi", "pods": "110"}
-_NOT_READY = "node.kubernetes.io/not-ready"
 _HAS_MEMORY = "kubelet has sufficient memory available"
 _CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", _HAS_MEMORY),
@@ -45,54 +54,43 @@ def is_simulated(labels: Mapping[str, str]) -> bool:
     return labels.get(SIMULATED) == "true"
 
 
+def has_kubelet(node: Entry) -> bool:
+    """Report whether a simulated kubelet runs on a node."""
+    return is_simulated(node.labels) and annotations_of(node.tree()).get(STOPPED) != "true"
+
+
 def new_node(index: int) -> Tree:
     """Return one of the nodes that `--simulate-nodes` makes."""
-    name = f"{NAME_PREFIX}{index}"
-    network = str(_pod_network(index))
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "beta.kubernetes.io/arch": "amd64",
-                "beta.kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/os": "linux",
-                SIMULATED: "true",
-            },
-        },
-        "spec": {"podCIDR": network, "podCIDRs": [network]},
+    network = str(pod_network(index))
+    spec = {"podCIDR": network, "podCIDRs": [network]}
+    return with_labels({"metadata": {"name": f"{NAME_PREFIX}{index}"}, "spec": spec})
+
+
+def with_labels(node: Tree) -> Tree:
+    """Return a new node with the labels that every kubelet sets, unless it has others, and with the
+    label that it is simulated."""
+    labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name_of(node),
+        "kubernetes.io/os": "linux",
+        **labels_of(node),
+        SIMULATED: "true",
     }
+    metadata = metadata_of(node) | {"labels": labels}
+    return node | {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
 
 
-def _pod_network(index: int) -> IPv4Network:
-    first = _POD_NETWORK.network_address + (index << (32 - _POD_NETWORK_BITS))
-    return IPv4Network((first, _POD_NETWORK_BITS))
-
-
-def network_index(node: Tree) -> int | None:
-    """Return which of the networks of pods a node has; None if it has none of them."""
-    try:
-        network = IPv4Network(value_at(node, "spec", "podCIDR") or "")
-    except ValueError:
-        return None
-    if network.prefixlen != _POD_NETWORK_BITS or not network.subnet_of(_POD_NETWORK):
-        return None
-    index = (int(network.network_address) - int(_POD_NETWORK.network_address)) >> 8
-    return index if index < MAX_NODES else None
-
-
-def node_spec(node: Tree, free_index: Callable[[], int]) -> Tree:
-    """Return the spec of a node that is ready: it has a network of pods, the one whose number
-    `free_index` returns unless it has one already, and no taint that it is not ready."""
-    spec = dict(node.get("spec") or {})
-    if not spec.get("podCIDR"):
-        network = str(_pod_network(free_index()))
-        spec |= {"podCIDR": network, "podCIDRs": [network]}
-    taints = [taint for taint in spec.pop("taints", None) or () if taint.get("key") != _NOT_READY]
-    return spec | ({"taints": taints} if taints else {})
+def node_spec(node: Tree, take_network: Callable[[], int | None]) -> Tree:
+    """Return the spec of a node with a network of pods: unless it has one already, the one whose
+    number `take_network` returns, or none for None."""
+    spec: Tree = node.get("spec") or {}
+    index = None if spec.get("podCIDR") else take_network()
+    if index is None:
+        return spec
+    network = str(pod_network(index))
+    return spec | {"podCIDR": network, "podCIDRs": [network]}
 
 
 def node_status(node: Tree, version: str, now: float) -> Tree:
@@ -107,8 +105,13 @@ def node_status(node: Tree, version: str, now: float) -> Tree:
         "allocatable": status.get("allocatable") or capacity,
         "addresses": status.get("addresses") or _addresses(node),
         "conditions": _conditions(status.get("conditions") or [], now),
-        "nodeInfo": _node_info(node, version),
+        "nodeInfo": _node_info(node, version) | _stated(status.get("nodeInfo") or {}),
     }
+
+
+def _stated(fields: Tree) -> Tree:
+    """Return the fields that are not empty."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def _addresses(node: Tree) -> list[Tree]:
@@ -117,25 +120,43 @@ def _addresses(node: Tree) -> list[Tree]:
     if index is None:
         index = MAX_NODES + crc32(name.encode()) % MAX_NODES
     return [
-        {"type": "InternalIP", "address": str(_NODE_NETWORK.network_address + 2 + index)},
+        {"type": "InternalIP", "address": str(_FIRST_ADDRESS + index)},
         {"type": "Hostname", "address": name},
     ]
 
 
-def _conditions(present: list[Tree], now: float) -> list[Tree]:
-    time = timestamp(now)
+def _conditions(present: Sequence[Tree], now: float) -> Sequence[Tree]:
+    """Return the conditions with those that a kubelet reports. Their times change if one of them
+    has changed, and when the next report is due."""
     names = {name for name, *_ in _CONDITIONS}
-    conditions = [condition for condition in present if condition.get("type") not in names]
-    for name, status, reason, message in _CONDITIONS:
-        old = find_condition(present, name)
-        if old is not None and (old.get("status"), old.get("reason")) == (status, reason):
-            conditions.append(old)
-            continue
-        condition = {"type": name, "status": status, "lastHeartbeatTime": time}
-        conditions.append(
-            condition | {"lastTransitionTime": time, "reason": reason, "message": message}
-        )
-    return conditions
+    others = [condition for condition in present if condition.get("type") not in names]
+    reported = [_condition(present, *condition, now) for condition in _CONDITIONS]
+    if seconds_to_report(present, now) > 0 and all(
+        find_condition(present, each["type"]) == each | _heartbeat(present) for each in reported
+    ):
+        return present
+    return [*others, *reported]
+
+
+def _condition(
+    present: Sequence[Tree], name: str, status: str, reason: str, message: str, now: float
+) -> Tree:
+    time, old = timestamp(now), find_condition(present, name) or {}
+    changed = time if old.get("status") != status else old.get("lastTransitionTime") or time
+    times = {"lastHeartbeatTime": time, "lastTransitionTime": changed}
+    return {"type": name, "status": status, **times, "reason": reason, "message": message}
+
+
+def _heartbeat(conditions: Sequence[Tree]) -> Tree:
+    """Return the time of the last report, as a field of each condition."""
+    ready = find_condition(conditions, "Ready") or {}
+    return {"lastHeartbeatTime": ready.get("lastHeartbeatTime")}
+
+
+def seconds_to_report(conditions: Sequence[Tree], now: float) -> float:
+    """Return the seconds until a kubelet reports these conditions of its node again."""
+    last = seconds_of(_heartbeat(conditions)["lastHeartbeatTime"])
+    return last + REPORT_SECONDS - now if last is not None else 0.0
 
 
 def _node_info(node: Tree, version: str) -> Tree:

@@ -1,119 +1,107 @@
-"""Makes the nodes of `--simulate-nodes`, fills in what a kubelet says about simulated nodes, and
-renews their Leases."""
+"""Makes the nodes of `--simulate-nodes` and `--simulate-nodes-from`, and fills in what a kubelet
+says about simulated nodes."""
 
 from __future__ import annotations
 
-from kapiserver.api.accessors import resource_version_of
+import logging
+from collections.abc import Iterable
+
+from kapiserver.api.accessors import name_of
 from kapiserver.api.group import CORE
-from kapiserver.api.resource_client import ResourceClient, StatusError
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.config import SimulationSettings
 from kapiserver.apiserver.version import emulated_minor, git_version
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
-from kapiserver.controllers.loop.event_handlers import for_object
-from kapiserver.controllers.loop.writing import create_missing
+from kapiserver.controllers.loop.writing import create_missing, suppress_reason
+from kapiserver.simulation.networks import NetworkPool, network_index
 from kapiserver.simulation.node_objects import (
-    NAME_PREFIX,
-    RENEW_SECONDS,
-    is_simulated,
-    lease_of,
-    lease_spec,
-    network_index,
+    has_kubelet,
     new_node,
     node_spec,
     node_status,
+    seconds_to_report,
 )
-from kapiserver.storage.cache.entry import Entry, ObjectKey
-from kapiserver.storage.kv.contract import Revision
+from kapiserver.simulation.node_templates import read_nodes
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.informer import ObjectChange
 
-_LEASE_NAMESPACE = "kube-node-lease"
-_LEASES_OF_A_TURN = 100
-_TURNS = 10
-"""The turns in which the Leases of many nodes are renewed, so that other requests come between."""
-_TURN_SECONDS = 1.0
+_log = logging.getLogger(__name__)
 
 
 class NodeSimulator(Controller[ObjectKey]):
     """Makes simulated nodes and keeps their status as a kubelet does."""
 
     def __init__(self, context: ControllerContext) -> None:
+        """Raise BadConfiguration for an unusable file of nodes."""
         super().__init__(context)
-        count = self.server.config.simulation.simulate_nodes
-        self._to_make = {ObjectKey("", f"{NAME_PREFIX}{index}"): index for index in range(count)}
-        """The nodes of `--simulate-nodes` that have not been made yet, and their numbers. A node
-        that somebody deletes later stays deleted."""
+        settings = self.server.config.simulation
+        count = number_of_nodes(settings)
+        self._networks = NetworkPool(count)
+        nodes = [new_node(index) for index in range(count)]
+        if settings.simulate_nodes_from is not None:
+            nodes += read_nodes(settings.simulate_nodes_from)
+        self._to_make = {ObjectKey("", name_of(node)): node for node in nodes}
+        """The nodes that have not been made yet. A node that somebody deletes later stays
+        deleted."""
         release = emulated_minor(self.server.config.features.emulated_version)
         self._version = git_version(release)
 
     def set_up(self) -> None:
         """Watch nodes, and queue those to make."""
-        self._nodes = self.watch(CORE, "nodes", for_object)
+        self._nodes = self.watch(CORE, "nodes", self._on_node)
         for key in self._to_make:
             self.queue.add(key)
 
+    def _on_node(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Note the network of a node, and queue the node."""
+        key = change.last.key
+        index = network_index(change.new.tree()) if change.new is not None else None
+        if index is not None:
+            self._networks.keep(key.name, index)
+        elif change.new is None:
+            self._networks.release(key.name)
+        return (key,)
+
     async def reconcile(self, key: ObjectKey) -> None:
         """Make a node, or bring its status and its spec up to date."""
-        nodes = self.context.resource("v1", "nodes")
-        entry, index = self._nodes.lister.get(key), self._to_make.pop(key, None)
+        entry, new = self._nodes.lister.get(key), self._to_make.pop(key, None)
         if entry is None:
-            if index is not None:
-                await create_missing(nodes, new_node(index))
+            if new is not None:
+                await self._make(new)
             return
-        node = entry.tree()
-        if not is_simulated(entry.labels):
+        if not has_kubelet(entry):
             return
-        spec = node_spec(node, self._free_index)
-        if spec != node.get("spec"):
-            node = await self._write(node | {"spec": spec})
+        # After a Conflict the change of the other writer is delivered and reconciled.
+        with suppress_reason("NotFound", "Conflict"):
+            await self._report(entry.tree())
+
+    async def _report(self, node: Tree) -> None:
+        """Write what a kubelet says about its node, and plan the next report. Raises
+        StatusError."""
+        nodes, name = self.context.resource("v1", "nodes"), name_of(node)
+        spec = node_spec(node, lambda: self._networks.take(name))
+        if spec != (node.get("spec") or {}):
+            node = await nodes.shared.update(node | {"spec": spec})
         status = node_status(node, self._version, self.clock.now())
         if status != node.get("status"):
-            await self._write(node | {"status": status}, subresource="status")
-            await create_missing(_leases(self.context), lease_of(node, self.clock.now()))
+            await nodes.shared.update(node | {"status": status}, subresource="status")
+        wait = seconds_to_report(status["conditions"], self.clock.now())
+        self.queue.add_after(ObjectKey("", name), wait)
 
-    async def _write(self, node: Tree, *, subresource: str = "") -> Tree:
-        """Update a node, and wait until the informer shows it: the next node must not get the same
-        network. A Conflict is retried."""
-        nodes = self.context.resource("v1", "nodes")
-        written = await nodes.update(node, subresource=subresource)
-        await self._nodes.wait_for(Revision(int(resource_version_of(written))))
-        return written
-
-    def _free_index(self) -> int:
-        """Return the first network of pods that no node has or will get."""
-        taken = {network_index(entry.tree()) for entry in self._nodes.lister.list()}
-        index = self.server.config.simulation.simulate_nodes
-        while index in taken:
-            index += 1
-        return index
-
-
-class LeaseSimulator(Controller[int]):
-    """Renews the Leases of simulated nodes. Its queue holds turns, each for a part of the nodes."""
-
-    def set_up(self) -> None:
-        """Watch nodes, and renew periodically."""
-        self._nodes = self.watch(CORE, "nodes")
-        self.resync(RENEW_SECONDS, lambda: [0])
-
-    async def reconcile(self, turn: int) -> None:
-        """Renew the Leases of one turn."""
-        entries = self._nodes.lister.list()
-        nodes = [entry for entry in entries if is_simulated(entry.labels)]
-        size = max(_LEASES_OF_A_TURN, -(-len(nodes) // _TURNS))
-        if (turn + 1) * size < len(nodes):
-            self.queue.add_after(turn + 1, _TURN_SECONDS)
-        for entry in nodes[turn * size : (turn + 1) * size]:
-            await self._renew(entry)
-
-    async def _renew(self, node: Entry) -> None:
-        leases, name, now = _leases(self.context), node.key.name, self.clock.now()
+    async def _make(self, node: Tree) -> None:
+        """Create a node unless it exists. One that the server refuses is reported in the log."""
         try:
-            await leases.patch(name, {"spec": lease_spec(name, now)})
+            await create_missing(self.context.resource("v1", "nodes"), node)
         except StatusError as error:
-            if error.reason != "NotFound":
+            if error.reason not in ("Invalid", "BadRequest"):
                 raise
-            await create_missing(leases, lease_of(node.tree(), now))
+            _log.warning("the node %s is not simulated: %s", name_of(node), error)
 
 
-def _leases(context: ControllerContext) -> ResourceClient:
-    return context.resource("coordination.k8s.io/v1", "leases", namespace=_LEASE_NAMESPACE)
+def number_of_nodes(settings: SimulationSettings) -> int:
+    """Return the number of nodes to make beside those of a file: one if nothing is said."""
+    if settings.simulate_nodes is not None:
+        return settings.simulate_nodes
+    return 1 if settings.simulate_nodes_from is None else 0

@@ -218,8 +218,8 @@ def test_controllers(
 @pytest.mark.parametrize(
     ("nodes", "controllers", "expected"),
     [
-        ("", "", (False, 1, ())),
-        ("0", "", (False, 1, ())),
+        ("", "", (False, None, ())),
+        ("0", "", (False, None, ())),
         ("1", None, (True, 1, ("*",))),
         ("3", "-namespace,*", (True, 3, ("-namespace", "*"))),
     ],

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kapiserver.simulation.addresses import AddressPool
+from kapiserver.simulation.networks import MAX_NODES, NetworkPool, network_index
 from kapiserver.simulation.node_objects import (
     SIMULATED,
     internal_address,
-    network_index,
     new_node,
     node_spec,
     node_status,
+    seconds_to_report,
 )
 from tests.times import text_of
 
@@ -49,19 +50,44 @@ def test_status():
 
 
 def test_spec_of_an_own_node():
-    """A node that somebody has made gets a network, and loses only the taint of a new node."""
-    taints = [
-        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
-        {"key": "gpu", "effect": "NoSchedule"},
-    ]
+    """A node that somebody has made gets a network, which it keeps."""
+    taints = [{"key": "gpu", "effect": "NoSchedule"}]
     node = {"metadata": {"name": "gpu", "labels": {SIMULATED: "true"}}, "spec": {"taints": taints}}
     spec = node_spec(node, lambda: 7)
     assert spec == {
         "podCIDR": "10.128.7.0/24",
         "podCIDRs": ["10.128.7.0/24"],
-        "taints": taints[1:],
+        "taints": taints,
     }
     assert node_spec(node | {"spec": spec}, lambda: 8) == spec
+    assert node_spec(node, lambda: None) == {"taints": taints}
+
+
+def test_heartbeats_of_the_status():
+    """A kubelet reports every five minutes, and at once when somebody has changed a condition."""
+    first = node_status(new_node(0), "v1.37.0", NOW)
+    node = new_node(0) | {"status": first}
+    assert node_status(node, "v1.37.0", NOW + 299) == first
+    later = node_status(node, "v1.37.0", NOW + 300)["conditions"]
+    times = {(each["lastHeartbeatTime"], each["lastTransitionTime"]) for each in later}
+    assert times == {(text_of(NOW + 300), text_of(NOW))}
+    assert seconds_to_report(later, NOW + 310) == 290
+    lost = [each | {"status": "Unknown"} for each in first["conditions"]]
+    back = node_status({"status": first | {"conditions": lost}}, "v1.37.0", NOW + 60)["conditions"]
+    assert {each["lastTransitionTime"] for each in back} == {text_of(NOW + 60)}
+
+
+def test_network_pool():
+    """Each node has a network of its own; free ones are found again."""
+    pool = NetworkPool(2)
+    pool.keep("own", 3)
+    assert [pool.take(name) for name in ("a", "b", "a", "own")] == [2, 4, 2, 3]
+    pool.release("a")
+    pool.release("a")
+    assert pool.take("c") == 5
+    assert [pool.take(f"more-{number}") for number in range(6, MAX_NODES)][-1] == MAX_NODES - 1
+    assert pool.take("last") == 2
+    assert pool.take("none") is None
 
 
 def test_addresses():

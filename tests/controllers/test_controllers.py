@@ -276,6 +276,7 @@ WORKLOADS = {
     "cronjob-controller",
     "daemonset-controller",
     "deployment-controller",
+    "horizontal-pod-autoscaler-controller",
     "job-controller",
     "node-lifecycle-controller",
     "pod-garbage-collector-controller",

@@ -50,5 +50,12 @@ SIMULATORS = (
         manager="kubelet",
         selectable=False,
     ),
+    ControllerDescriptor(
+        name="kwok-definitions",
+        factory=loaded_by(lazy("kapiserver.simulation.kwok.definitions:DefinitionsInstaller")),
+        user=APISERVER,
+        manager="kwok",
+        selectable=False,
+    ),
 )
 """What takes the place of nodes, kubelets and the scheduler."""

@@ -130,6 +130,12 @@ class Controller(Generic[Item]):
             self._informers[informer] = informer.subscribe(on_change)
         return informer
 
+    def unwatch(self, informer: Informer) -> None:
+        """End a watch. Idempotent."""
+        subscription = self._informers.pop(informer, None)
+        if subscription is not None:
+            subscription.cancel()
+
     def resync(
         self, seconds: float, items: Callable[[], Iterable[Item]], *, delay: float = 0.0
     ) -> None:

@@ -70,6 +70,8 @@ class ParameterCodec:
 
 def _decode_value(field: Field, values: Sequence[str]) -> Value:
     if isinstance(field.shape, ListOf):
+        if isinstance(field.shape.item, Scalar) and field.shape.item.name in _BITS:
+            return [_parse_port(text) for value in values for text in value.split(",")]
         return list(values)
     text = values[0] if values else ""
     if isinstance(field.shape, Message):
@@ -96,6 +98,19 @@ def _parse_integer(text: str, bits: int) -> int:
     if not -bound <= value < bound or len(digits) > 19:
         raise WrongValue(f"strconv.ParseInt: parsing {_quote(text)}: value out of range")
     return value
+
+
+def _parse_port(text: str) -> int:
+    """Return an item of a list of integers, which only port-forward has: Go parses 16 bits."""
+    if not (text.isascii() and text.isdigit()):
+        detail = "invalid syntax"
+    elif len(text.lstrip("0")) > 5 or int(text) >> 16:
+        detail = "value out of range"
+    else:
+        return int(text)
+    raise WrongValue(
+        f"cannot convert to []int32: strconv.ParseUint: parsing {_quote(text)}: {detail}"
+    )
 
 
 def _quote(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kapiserver.api.group import CORE
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.errors import UnknownKind, WrongValue
 from kapiserver.codecs.parameter_codec import ParameterCodec
@@ -55,6 +56,28 @@ def test_read(kind, query, options):
     """A boolean is true unless its value is false or 0. The first value of a parameter counts;
     unknown parameters are ignored."""
     assert CODEC.decode(query, kind) == {"kind": kind, "apiVersion": "meta.k8s.io/v1", **options}
+
+
+@pytest.mark.parametrize(
+    ("values", "result"),
+    [
+        (["80"], [80]),
+        (["80,443", "0"], [80, 443, 0]),
+        (["00080"], [80]),
+        ([""], 'parsing "": invalid syntax'),
+        (["80,x"], 'parsing "x": invalid syntax'),
+        (["-1"], 'parsing "-1": invalid syntax'),
+        (["65536"], 'parsing "65536": value out of range'),
+        (["9" * 5000], "value out of range"),
+    ],
+)
+def test_ports(values, result):
+    """The ports of port-forward are in one parameter or in several."""
+    if isinstance(result, list):
+        assert CODEC.decode({"ports": values}, "PodPortForwardOptions", CORE)["ports"] == result
+        return
+    with pytest.raises(WrongValue, match=f"cannot convert to .*int32: .*{result}"):
+        CODEC.decode({"ports": values}, "PodPortForwardOptions", CORE)
 
 
 INTEGERS = [

@@ -6,6 +6,7 @@ no HTTP library.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import math
@@ -178,6 +179,12 @@ class Request(Struct, kw_only=True, eq=False):
             warnings=self.warnings,
             audit=self.audit,
         )
+
+    def cancel_when_gone(self) -> None:
+        """Cancel the present task, which responds to this request, when the client has gone."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.on_gone(task.cancel)
 
     def on_complete(self, callback: CompletionCallback) -> None:
         """Call `callback` once, when the response is written, the stream has ended or the

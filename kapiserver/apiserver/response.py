@@ -32,6 +32,7 @@ class Response(Struct, frozen=True, kw_only=True):
     headers     all but Content-Type and Content-Length; filters append to it
     media_type  the value of Content-Type; "" leaves it out
     is_passed_on    whether the body is another server's: it is neither compressed nor recorded
+    is_endless  whether the slices go on until the client goes, or the server drains
     """
 
     status: int = 200
@@ -40,6 +41,7 @@ class Response(Struct, frozen=True, kw_only=True):
     length: int | None = None
     headers: Headers = field(default_factory=list)
     is_passed_on: bool = False
+    is_endless: bool = False
 
 
 async def _at_once() -> None:

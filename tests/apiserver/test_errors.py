@@ -50,6 +50,7 @@ from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
+from kapiserver.codecs.spdy import SpdyError
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.controllers.workloads.cron_job.controller import JobError
 from kapiserver.controllers.workloads.horizontal_pod_autoscaler.controller import (
@@ -128,6 +129,7 @@ CAUGHT = {
     ResponseTooLarge,  # the caller of the webhook raises WebhookFailed
     ResponseLost,  # the etcd store raises Unavailable instead
     StatusError,  # the internal client raises it for an error Status
+    SpdyError,  # the connection is closed
     StrictErrors,  # decoding raises BadObject instead
     TagError,  # ends `make generate`
     UnknownHost,  # the client of webhooks raises WebhookFailed, the proxy BadRequest

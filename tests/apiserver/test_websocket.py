@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.authentication.websocket_token import TOKEN_PREFIX
-from kapiserver.apiserver.serving.websocket import accept_key, frame, is_handshake
+from kapiserver.apiserver.serving.websocket import frame
+from kapiserver.apiserver.streaming.handshake import accept_key, is_handshake
 from kapiserver.testing import TestServer
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10

@@ -7,7 +7,6 @@ UpgradeAwareHandler of pkg/util/proxy of k8s.io/apimachinery.
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -85,9 +84,7 @@ _FAILED = "error trying to reach service"
 async def forward(server: Server, request: Request, location: Location) -> AnyResponse:
     """Pass a request on and return the response. Raises BadRequest, ServiceUnavailable,
     UnclassifiedError, InternalError."""
-    task = asyncio.current_task()
-    assert task is not None
-    request.on_gone(task.cancel)
+    request.cancel_when_gone()
     if asks_to_upgrade(request.headers):
         return await _upgrade(server, request, location)
     path = location.path

@@ -42,7 +42,7 @@ from kapiserver.apiserver.serving.http_exchange import (
 )
 from kapiserver.apiserver.serving.response_head import CONTINUE, REASONS
 from kapiserver.apiserver.serving.upgrade import write_upgrade
-from kapiserver.apiserver.serving.websocket import is_handshake
+from kapiserver.apiserver.streaming.handshake import is_handshake
 from kapiserver.apiserver.user import User
 
 UNPAUSED_BYTES = 32 << 10

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Protocol
 
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Outcome, Request
-from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.response import AnyResponse, Response, UpgradeResponse
 from kapiserver.apiserver.user import User
 
 
@@ -52,23 +53,26 @@ class Dispatcher:
         self._handle = handle
         self._user = user
         self.draining = False
-        self._in_progress: set[Exchange] = set()
+        self._in_progress: dict[Exchange, Callable[[], object]] = {}
+        """The exchanges, and what ends a response that would go on without end."""
         self._all_finished = asyncio.Event()
 
     async def dispatch(self, exchange: Exchange) -> None:
         """Respond to the request of an exchange, and complete the request."""
         request = exchange.make_request(self._user)
         outcome = Outcome(status=0, bytes_sent=0, finished=False)
-        self._in_progress.add(exchange)
+        self._in_progress[exchange] = _nothing
         try:
             response = await self._handle(request)
+            end = self._in_progress[exchange] = _end_of(response)
             if self.draining:
                 exchange.close_stream()
+                end()
             outcome = await exchange.respond(response, is_last=self.draining)
         except DropConnection:
             exchange.abort()
         finally:
-            self._in_progress.discard(exchange)
+            del self._in_progress[exchange]
             if self.draining and not self._in_progress:
                 self._all_finished.set()
             exchange.close_stream()
@@ -77,8 +81,9 @@ class Dispatcher:
     def close_streams(self) -> None:
         """Close the connection after each response from now on, and end every stream cleanly."""
         self.draining = True
-        for exchange in self._in_progress:
+        for exchange, end in self._in_progress.items():
             exchange.close_stream()
+            end()
 
     async def wait_finished(self, seconds: float) -> None:
         """Return when no exchange is in progress, or after `seconds`."""
@@ -87,3 +92,18 @@ class Dispatcher:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._all_finished.wait()
+
+
+def _end_of(response: AnyResponse) -> Callable[[], object]:
+    """Return what ends a response that would go on without end: it closes the connection."""
+    if isinstance(response, UpgradeResponse):
+        return response.peer.close
+    if isinstance(response, Response) and response.is_endless:
+        task = asyncio.current_task()
+        assert task is not None
+        return task.cancel
+    return _nothing
+
+
+def _nothing() -> None:
+    pass

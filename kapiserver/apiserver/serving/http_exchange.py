@@ -25,7 +25,8 @@ from kapiserver.apiserver.serving.response_head import (
 )
 from kapiserver.apiserver.serving.stream_sink import StreamSink
 from kapiserver.apiserver.serving.upgrade import write_upgrade
-from kapiserver.apiserver.serving.websocket import WebSocketSink, is_handshake
+from kapiserver.apiserver.serving.websocket import WebSocketSink
+from kapiserver.apiserver.streaming.handshake import is_handshake
 from kapiserver.apiserver.user import User
 
 WRITE_BYTES = 256 << 10

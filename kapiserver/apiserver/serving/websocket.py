@@ -7,44 +7,22 @@ Knows no Kubernetes. Mirrors ServeWS of endpoints/handlers/watch.go of k8s.io/ap
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from kapiserver.apiserver.response import Headers
 from kapiserver.apiserver.serving.response_head import switching_head
 from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.streaming.handshake import accept_key
 
 MAX_PONG_BACKLOG = 64 << 10
 """Bytes buffered for the client above which its pings get no answer."""
 
-_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x1, 0x2, 0x8, 0x9, 0xA
 _FINAL = 0x80
 _MASKED = 0x80
 _MAX_CONTROL = 125
 """The maximum size of the payload of a control frame."""
 _NORMAL_CLOSURE = (1000).to_bytes(2)
-
-
-def is_handshake(method: str, headers: Mapping[str, str]) -> bool:
-    """Report whether the headers of a request ask for the WebSocket protocol."""
-    upgrade = headers.get("Upgrade", "").lower()
-    options = headers.get("Connection", "").lower()
-    if method != "GET" or upgrade != "websocket" or "upgrade" not in options:
-        return False
-    if headers.get("Sec-WebSocket-Version") != "13":
-        return False
-    try:
-        return len(base64.b64decode(headers.get("Sec-WebSocket-Key", ""), validate=True)) == 16
-    except ValueError:
-        return False
-
-
-def accept_key(key: str) -> str:
-    """Return the header Sec-WebSocket-Accept for the client's Sec-WebSocket-Key."""
-    digest = hashlib.sha1((key + _GUID).encode(), usedforsecurity=False).digest()
-    return base64.b64encode(digest).decode()
 
 
 def frame(opcode: int, payload: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""Streams of exec, attach and port-forward on one connection: over SPDY and over WebSocket."""

@@ -26,7 +26,7 @@ from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.config import AuditSettings, Config, StoreSettings
+from kapiserver.apiserver.config import AuditSettings, Config, SimulationSettings, StoreSettings
 from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.feature_gates import FeatureGates
@@ -52,6 +52,7 @@ from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.audit.log import AuditLog
+    from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.storage.encryption.config import EncryptionFile
 
 
@@ -178,6 +179,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         custom_resources=custom_resources,
         offloader=basis.offloader,
         upstreams=Upstreams(config.kubelets, basis.offloader),
+        local_kubelet=_local_kubelet(config.simulation, clock),
         new_client=_new_client,
         health=server_health(config.store, kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
@@ -241,6 +243,14 @@ def _audit(
     from kapiserver.apiserver.audit.log import make_audit_log  # loads a YAML parser
 
     return make_audit_log(settings, codecs, clock, metrics)
+
+
+def _local_kubelet(settings: SimulationSettings, clock: Clock) -> LocalKubelet | None:
+    if not settings.simulate:
+        return None
+    from kapiserver.simulation.streams.kubelet import SimulatedKubelet  # only if it is simulated
+
+    return SimulatedKubelet(clock)
 
 
 def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.faults import Faults
     from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
     from kapiserver.apiserver.http_client.upstreams import Upstreams
+    from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.storage.cache.offload import Offloader
     from kapiserver.storage.objects.store_registry import StoreRegistry
@@ -52,6 +53,8 @@ class Server(Struct, frozen=True, kw_only=True):
     """Runs long work in threads; the clusters of a process share it."""
     custom_resources: CustomResources
     upstreams: Upstreams
+    local_kubelet: LocalKubelet | None = None
+    """Answers for the pods of some nodes inside this server; None: all nodes have real kubelets."""
     new_client: Callable[[Server, User, str, bool], Client]
     """Makes internal clients; call `client` instead."""
     health: Health = field(default_factory=Health)

@@ -16,6 +16,7 @@ from typing import Any
 from kapiserver.api.accessors import annotations_of, controller_of
 from kapiserver.api.types import Tree
 from kapiserver.simulation.annotations import PREFIX
+from kapiserver.simulation.streams.answers import read_answers
 
 MOMENT = 1.0
 """The seconds that a container runs if it ends and nothing says when."""
@@ -83,6 +84,8 @@ _READERS: Mapping[str, Any] = {
     "image-pull-error": str,
 }
 """Reads the text of each annotation; raises ValueError or KeyError."""
+_ALL_READERS: Mapping[str, Any] = {**_READERS, "exec": read_answers, "log": str}
+"""Those of the annotations that decide what a pod answers, too."""
 
 
 def fate_of(pod: Tree, container: str, role: Role = Role.MAIN) -> Fate:
@@ -112,11 +115,8 @@ def unreadable_annotations(pod: Tree) -> list[str]:
     for name, text in annotations_of(pod).items():
         if not name.startswith(PREFIX):
             continue
-        read = _READERS.get(name.removeprefix(PREFIX).partition(".")[0])
         try:
-            if read is None:
-                raise KeyError(name)
-            read(text)
+            _ALL_READERS[name.removeprefix(PREFIX).partition(".")[0]](text)
         except (ValueError, KeyError):
             problems.append(f"{name}: {text!r}")
     return problems

@@ -28,6 +28,16 @@ async def _recover(session: Session, arguments: Tree) -> Tree:
     return {}
 
 
+async def _answer(session: Session, arguments: Tree) -> Tree:
+    await session.server.pods.answer_async(**arguments)
+    return {}
+
+
+async def _log(session: Session, arguments: Tree) -> Tree:
+    await session.server.pods.log_async(**arguments)
+    return {}
+
+
 POD_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="failPod",
@@ -66,5 +76,34 @@ POD_OPERATIONS: tuple[Operation, ...] = (
         run=_recover,
         result=EMPTY_RESULT,
         arguments=arguments_of(Pods.recover, _POD),
+    ),
+    Operation(
+        name="answerExec",
+        method="POST",
+        path="/pods/answer",
+        summary="Decide what a command in a simulated pod writes and returns.",
+        run=_answer,
+        result=EMPTY_RESULT,
+        arguments=arguments_of(
+            Pods.answer,
+            {
+                **_POD,
+                **_CONTAINER,
+                "command": "The command and its arguments. Without it, the answer is for every "
+                "command that has no answer of its own.",
+                "stdout": "What the command writes to its standard output.",
+                "stderr": "What the command writes to its standard error.",
+                "exit_code": "Its exit code. Without it, 0.",
+            },
+        ),
+    ),
+    Operation(
+        name="logLine",
+        method="POST",
+        path="/pods/log",
+        summary="Let the containers of a simulated pod write a line to their log.",
+        run=_log,
+        result=EMPTY_RESULT,
+        arguments=arguments_of(Pods.log, {**_POD, **_CONTAINER, "line": "The line."}),
     ),
 )

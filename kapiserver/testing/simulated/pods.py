@@ -1,18 +1,20 @@
 """The fate of simulated pods, set by a test in one line: `server.pods.fail("web-0")`.
 
-Each method sets annotations of `kapiserver/simulation/fate.py` on a pod, returns when the server
+Each method sets annotations of `kapiserver/simulation/` on a pod, returns when the server
 has reacted, and holds until `recover`. A pod that replaces this one has a fate of its own, which
 annotations in the template of a workload set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from kapiserver.api.accessors import annotations_of
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.simulation.annotations import PREFIX
+from kapiserver.simulation.streams.answers import Answer, read_answers, written_answers
+from kapiserver.simulation.streams.container_log import timed_line
 from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
 
 _NOT_SIMULATED = "this server does not simulate pods; start it with simulate=True"
@@ -64,6 +66,42 @@ class Pods(Subject):
         await self._annotate(name, namespace, dict.fromkeys(fate))
 
     recover = synchronous(recover_async)
+
+    @on_server_loop
+    async def answer_async(
+        self,
+        name: str,
+        command: Sequence[str] = (),
+        *,
+        namespace: str = "default",
+        container: str = "",
+        stdout: str = "",
+        stderr: str = "",
+        exit_code: int = 0,
+    ) -> None:
+        """Decide what a command in a pod, or in one container, writes and returns; without a
+        command, what every command does that has no answer of its own. Exec gives the answer."""
+        answer = Answer(
+            command=tuple(command) or None, stdout=stdout, stderr=stderr, exit_code=exit_code
+        )
+        key = f"{PREFIX}exec.{container}" if container else f"{PREFIX}exec"
+        text = annotations_of(await self._pods(namespace).get(name)).get(key, "[]")
+        others = [each for each in read_answers(text) if each.command != answer.command]
+        await self._annotate(name, namespace, {key: written_answers([*others, answer])})
+
+    answer = synchronous(answer_async)
+
+    @on_server_loop
+    async def log_async(
+        self, name: str, line: str, *, namespace: str = "default", container: str = ""
+    ) -> None:
+        """Let the containers of a pod, or one of them, write a line to their log now."""
+        key = f"{PREFIX}log.{container}" if container else f"{PREFIX}log"
+        text = annotations_of(await self._pods(namespace).get(name)).get(key, "")
+        line = timed_line(self._server.clock.now(), line)
+        await self._annotate(name, namespace, {key: f"{text}{line}\n"})
+
+    log = synchronous(log_async)
 
     def _pods(self, namespace: str) -> ResourceClient:
         if not self._server.config.simulation.simulate:

@@ -10,18 +10,20 @@ from kapiserver.apiserver.endpoints.handlers import VerbHandler
 from kapiserver.apiserver.target import Target
 
 lazy_bind: Lazy[VerbHandler] = lazy("kapiserver.apiserver.endpoints.subresources.binding:bind")
-_lazy_stream: Lazy[VerbHandler] = lazy(
-    "kapiserver.apiserver.endpoints.subresources.connections:stream"
+_lazy_execute: Lazy[VerbHandler] = lazy(
+    "kapiserver.apiserver.endpoints.subresources.connections:execute"
 )
 
 SUBRESOURCES: dict[tuple[str, str, str], Lazy[VerbHandler]] = {
     ("", "nodes", "proxy"): lazy("kapiserver.apiserver.endpoints.subresources.proxy:node_proxy"),
-    ("", "pods", "attach"): _lazy_stream,
+    ("", "pods", "attach"): _lazy_execute,
     ("", "pods", "binding"): lazy_bind,
     ("", "pods", "eviction"): lazy("kapiserver.apiserver.endpoints.subresources.eviction:evict"),
-    ("", "pods", "exec"): _lazy_stream,
+    ("", "pods", "exec"): _lazy_execute,
     ("", "pods", "log"): lazy("kapiserver.apiserver.endpoints.subresources.connections:log"),
-    ("", "pods", "portforward"): _lazy_stream,
+    ("", "pods", "portforward"): lazy(
+        "kapiserver.apiserver.endpoints.subresources.connections:port_forward"
+    ),
     ("", "pods", "proxy"): lazy("kapiserver.apiserver.endpoints.subresources.proxy:pod_proxy"),
     ("", "serviceaccounts", "token"): lazy(
         "kapiserver.apiserver.endpoints.subresources.token:request_token"

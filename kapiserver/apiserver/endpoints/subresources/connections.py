@@ -1,7 +1,7 @@
-"""Logs, exec, attach and port forwarding: requests that a kubelet would serve.
+"""Logs, exec, attach and port forwarding: requests that a kubelet answers.
 
-No kubelet is attached to this server. Each request ends with a Status: the error of kube-apiserver
-if there is nothing to connect to, else that there is no kubelet. Mirrors pkg/registry/core/pod.
+The kubelet of the pod's node is part of this server if the node is simulated. Mirrors
+pkg/registry/core/pod.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kapiserver.api.accessors import name_of, value_at
+from kapiserver.api.accessors import name_of, namespace_of, value_at
 from kapiserver.api.errors import FieldError, InvalidObject, Path, forbidden, invalid
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
@@ -18,24 +18,31 @@ from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, Forbidden, ServiceUnavailable
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import AnyResponse, text_response
+from kapiserver.apiserver.response import AnyResponse, Response, text_response
+from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet, PodTarget
+from kapiserver.apiserver.streaming.port_forward import serve_port_forward
+from kapiserver.apiserver.streaming.remote_command import CommandOptions, serve_command
 from kapiserver.apiserver.target import Target
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.codecs.parameter_codec import ParameterCodec
 from kapiserver.storage.cache.entry import ObjectKey
 
 
 async def log(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Return the log of a pod, which is empty until it is assigned to a node."""
+    """Return the log of a container, which is empty until its pod is assigned to a node."""
     options = ParameterCodec(server.scheme).decode(request.query, "PodLogOptions", CORE)
     errors = list(_log_rules(options))
     if errors:
         raise InvalidObject(group="", kind="PodLogOptions", name=request.info.name, errors=errors)
     pod = await _pod(target)
-    _check_container(pod, request.parameter("container"))
-    node = value_at(pod, "spec", "nodeName")
-    if not node:
+    container = _chosen_container(pod, request.parameter("container"))
+    if not value_at(pod, "spec", "nodeName"):
         return text_response("")
-    raise await _no_kubelet(server, node)
+    local = await _local_kubelet(server, pod)
+    body = await local.log(_pod_target(server, pod, container), options)
+    request.cancel_when_gone()
+    is_endless = bool(options.get("follow"))
+    return Response(media_type="text/plain", body=body, is_endless=is_endless)
 
 
 async def admit_connection(server: Server, request: Request, target: Target) -> Tree:
@@ -67,29 +74,59 @@ async def _check_may_create(server: Server, request: Request) -> None:
         raise Forbidden(decision.reason, resource=info.resource, group=group, name=name)
 
 
-async def stream(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Handle attach, exec and portforward."""
+async def execute(server: Server, request: Request, target: Target) -> AnyResponse:
+    """Handle exec and attach: connect the client with a command, or with the main process of a
+    container."""
     options = await admit_connection(server, request, target)
     await _check_may_create(server, request)
     pod = await _pod(target)
-    if request.info.subresource != "portforward":
-        _check_container(pod, options.get("container") or "")
-    node = value_at(pod, "spec", "nodeName")
-    if not node:
-        raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
-    raise await _no_kubelet(server, node)
+    container = _chosen_container(pod, options.get("container") or "")
+    _check_has_host(pod)
+    local = await _local_kubelet(server, pod)
+    pod_target, streams = _pod_target(server, pod, container), CommandOptions.of(options)
+    if request.info.subresource == "attach":
+        command = await local.attach(pod_target)
+    else:
+        command = await local.exec(pod_target, options.get("command") or ())
+    return serve_command(request, streams, command)
+
+
+async def port_forward(server: Server, request: Request, target: Target) -> AnyResponse:
+    """Handle portforward: connect the client with ports of a pod."""
+    options = await admit_connection(server, request, target)
+    await _check_may_create(server, request)
+    pod = await _pod(target)
+    _check_has_host(pod)
+    local = await _local_kubelet(server, pod)
+    forward = await local.port_forward(_pod_target(server, pod))
+    return serve_port_forward(request, options.get("ports") or (), forward, pod)
 
 
 async def _pod(target: Target) -> Tree:
     return (await target.store.get(target.key)).tree()
 
 
-async def _no_kubelet(server: Server, node: str) -> ServiceUnavailable:
-    """Return the error for a request to the kubelet of a node. Raises NotFound if there is no such
-    node."""
-    await server.stores.by_name(CORE, "nodes").get(ObjectKey("", node))
-    return ServiceUnavailable(
-        f"error trying to reach the kubelet of node {node}: no kubelet is attached to this server, "
+def _check_has_host(pod: Tree) -> None:
+    if not value_at(pod, "spec", "nodeName"):
+        raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
+
+
+def _pod_target(server: Server, pod: Tree, container: str = "") -> PodTarget:
+    client = server.client(APISERVER, user_agent="kubelet", authorize=False)
+    pods = client.resource("v1", "pods", namespace=namespace_of(pod)).shared
+    return PodTarget(pod=pod, container=container, pods=pods)
+
+
+async def _local_kubelet(server: Server, pod: Tree) -> LocalKubelet:
+    """Return what answers for a pod. Raises NotFound if its node does not exist, and
+    ServiceUnavailable if the node has no kubelet."""
+    name = value_at(pod, "spec", "nodeName")
+    node = (await server.stores.by_name(CORE, "nodes").get(ObjectKey("", name))).tree()
+    local = server.local_kubelet
+    if local is not None and local.serves(node):
+        return local
+    raise ServiceUnavailable(
+        f"error trying to reach the kubelet of node {name}: no kubelet is attached to this server, "
         "nothing runs here"
     )
 
@@ -114,9 +151,9 @@ def _log_rules(options: Tree) -> Iterator[FieldError]:
         yield invalid(Path("sinceSeconds"), since, "must be greater than 0")
 
 
-def _check_container(pod: Tree, container: str) -> None:
-    """Raise BadRequest unless the pod has the container, or has one container and the request names
-    none."""
+def _chosen_container(pod: Tree, container: str) -> str:
+    """Return the name of the container that a request is about. Raises BadRequest unless the pod
+    has it, or has one container and the request names none."""
     spec, name = pod.get("spec") or {}, name_of(pod)
     kinds = ("containers", "initContainers", "ephemeralContainers")
     names = {
@@ -126,11 +163,12 @@ def _check_container(pod: Tree, container: str) -> None:
     if container:
         if all(container not in listed for listed in names.values()):
             raise BadRequest(f"container {container} is not valid for pod {name}")
-        return
-    if len(names["containers"]) > 1:
-        message = f"a container name must be specified for pod {name}, choose one of: "
-        message += f"[{' '.join(names['containers'])}]"
-        for kind, label in (("initContainers", "init"), ("ephemeralContainers", "ephemeral")):
-            if names[kind]:
-                message += f" or one of the {label} containers: [{' '.join(names[kind])}]"
-        raise BadRequest(message)
+        return container
+    if len(names["containers"]) == 1:
+        return names["containers"][0]
+    message = f"a container name must be specified for pod {name}, choose one of: "
+    message += f"[{' '.join(names['containers'])}]"
+    for kind, label in (("initContainers", "init"), ("ephemeralContainers", "ephemeral")):
+        if names[kind]:
+            message += f" or one of the {label} containers: [{' '.join(names[kind])}]"
+    raise BadRequest(message)

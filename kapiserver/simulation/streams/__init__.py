@@ -1,0 +1,1 @@
+"""What simulated pods answer to logs, exec, attach and port-forward."""

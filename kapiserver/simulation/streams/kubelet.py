@@ -1,0 +1,153 @@
+"""Answers logs, exec, attach and port-forward of simulated pods. A LocalKubelet.
+
+What it answers is said by the pod: its status and annotations. It runs no program and opens no
+connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+
+from kapiserver.api.accessors import labels_of, name_of, resource_version_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.errors import InternalError
+from kapiserver.apiserver.streaming.local_kubelet import Forward, PodTarget
+from kapiserver.apiserver.streaming.remote_command import (
+    Command,
+    CommandStreams,
+    discard_input,
+    exit_status,
+)
+from kapiserver.apiserver.streaming.stream import Stream
+from kapiserver.simulation.node_objects import is_simulated
+from kapiserver.simulation.streams.answers import answer_of_nothing, answers_of, find_answer
+from kapiserver.simulation.streams.container_log import (
+    container_status,
+    find_run,
+    lines_of,
+    run_of,
+    selected,
+    text_of,
+)
+from kapiserver.storage.concurrency.clock import Clock
+
+
+class SimulatedKubelet:
+    """The kubelet of all simulated nodes, as clients of their pods see it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def serves(self, node: Tree) -> bool:
+        """Report whether a node is simulated."""
+        return is_simulated(labels_of(node))
+
+    async def log(self, target: PodTarget, options: Tree) -> AsyncIterator[bytes]:
+        """Return the log of a container. Raises BadRequest if it has none."""
+        pod, container, now = target.pod, target.container, self._clock.now()
+        run = run_of(pod, container, previous=bool(options.get("previous")))
+        pieces: AsyncIterator[bytes]
+        if options.get("follow") and run.end is None:
+            pieces = _follow(target, options, now)
+        else:
+            pieces = _once(text_of(selected(lines_of(pod, container, run), options, now), options))
+        return _limited(pieces, options.get("limitBytes"))
+
+    async def exec(self, target: PodTarget, command: Sequence[str]) -> Command:
+        """Return what gives the answer to a command. Raises InternalError if the container does not
+        run."""
+        _check_running(target)
+        answer = find_answer(answers_of(target.pod, target.container), command)
+        answer = answer or answer_of_nothing(target.container, command)
+
+        async def run(streams: CommandStreams) -> Tree:
+            await _write(streams.stdout, answer.stdout)
+            await _write(streams.stderr or streams.stdout, answer.stderr)
+            return exit_status(answer.exit_code)
+
+        return run
+
+    async def attach(self, target: PodTarget) -> Command:
+        """Return what shows the lines that a container writes from now on. Raises InternalError if
+        the container does not run."""
+        _check_running(target)
+
+        async def run(streams: CommandStreams) -> Tree:
+            unread = asyncio.create_task(discard_input(streams))
+            try:
+                async for piece in _follow(target, {"tailLines": 0}, self._clock.now()):
+                    if streams.stdout is not None:
+                        await streams.stdout.write(piece)
+            finally:
+                unread.cancel()
+            return exit_status(0)
+
+        return run
+
+    async def port_forward(self, target: PodTarget) -> Forward:
+        """Return what refuses each connection: no program listens in a simulated pod."""
+
+        async def refuse(port: int, _stream: Stream) -> None:
+            raise ConnectionRefusedError(
+                f"simulated pod {name_of(target.pod)} runs no program that listens on port {port}"
+            )
+
+        return refuse
+
+
+def _check_running(target: PodTarget) -> None:
+    status = container_status(target.pod, target.container) or {}
+    if "running" not in (status.get("state") or ()):
+        raise InternalError(f'container not found ("{target.container}")')
+
+
+async def _write(stream: Stream | None, text: str) -> None:
+    if stream is not None and text:
+        await stream.write(text.encode())
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def _limited(pieces: AsyncIterator[bytes], limit: int | None) -> AsyncIterator[bytes]:
+    """Yield pieces up to a number of bytes."""
+    async for piece in pieces:
+        if limit is not None:
+            piece = piece[:limit]
+            limit -= len(piece)
+        if piece:
+            yield piece
+        if limit == 0:
+            return
+
+
+async def _follow(target: PodTarget, options: Tree, now: float) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of the present run, and those that come, until the run ends."""
+    run = run_of(target.pod, target.container)
+    lines = lines_of(target.pod, target.container, run)
+    yield text_of(selected(lines, options, now), options)
+    async with aclosing(_versions(target)) as versions:
+        async for version in versions:
+            latest = find_run(version, target.container, run.identity)
+            if latest is None:
+                return
+            known, lines = len(lines), lines_of(version, target.container, latest)
+            yield text_of(lines[known:], options)
+            if latest.end is not None:
+                return
+
+
+async def _versions(target: PodTarget) -> AsyncGenerator[Tree, None]:
+    """Yield a pod after each change, until it is deleted."""
+    selector = f"metadata.name={name_of(target.pod)}"
+    version = resource_version_of(target.pod)
+    events = target.pods.watch(resource_version=version, fieldSelector=selector)
+    async with aclosing(events):
+        async for event in events:
+            if event.type == "DELETED":
+                return
+            if event.type != "BOOKMARK":
+                yield event.object

@@ -1,0 +1,120 @@
+"""Logs, exec, attach and port-forward of simulated pods with every kubectl, in both protocols."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import generations_of
+from tests.e2e.programs import Server, kubectls, run, start, stop
+
+PREFIX = "simulation.kapiserver.dev"
+STARTED = "simulated container web: started with image docker.io/library/nginx:latest\n"
+ANSWERS = """[
+  {"command": ["cat", "/etc/hosts"], "stdout": "127.0.0.1 localhost\\n"},
+  {"command": ["false"], "stderr": "no\\n", "exitCode": 3}
+]"""
+SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
+
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def simulating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a running pod."""
+    running = start(tmp_path_factory.mktemp("streams"), "--simulate")
+    newest = kubectls()[0]
+    annotations = f"{PREFIX}/exec={ANSWERS}"
+    run(newest, running, "run", "web", "--image=nginx", f"--annotations={annotations}")
+    run(newest, running, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    yield running
+    stop(running)
+
+
+@pytest.fixture(params=[{}, SPDY], ids=["websocket", "spdy"])
+def environment(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What lets the newest kubectl speak WebSocket, or SPDY as all others do."""
+    return request.param
+
+
+@pytest.fixture(params=generations_of("kubectl"))
+def program(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_exec(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+    """A command writes, returns its exit code, and reads what is piped into it."""
+    output = run(program, simulating, "exec", "web", "--", "cat", "/etc/hosts", **environment)
+    assert output == "127.0.0.1 localhost\n"
+    output = run(program, simulating, "exec", "web", "--", "false", fails=True, **environment)
+    assert output == "no\ncommand terminated with exit code 3\n"
+    command = ["exec", "-i", "web", "--", "cat", "/etc/hosts"]
+    assert run(program, simulating, *command, stdin="x" * 100_000, **environment)
+    output = run(program, simulating, "exec", "web", "-c=no", "--", "ls", fails=True, **environment)
+    assert "container no is not valid for pod web" in output
+
+
+def test_logs(simulating: Server, program: Path) -> None:
+    assert run(program, simulating, "logs", "web") == STARTED
+    assert run(program, simulating, "logs", "web", "--tail=0") == ""
+    assert run(program, simulating, "logs", "web", "--limit-bytes=9") == STARTED[:9]
+    assert run(program, simulating, "logs", "web", "--timestamps").endswith(f"Z {STARTED}")
+    assert run(program, simulating, "logs", "web", "--since=1h") == STARTED
+    output = run(program, simulating, "logs", "web", "--previous", fails=True)
+    assert 'previous terminated container "web" in pod "web" not found' in output
+
+
+def test_attach_and_follow(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+    """Both get the lines of a container, and end with it."""
+    newest = kubectls()[0]
+    run(newest, simulating, "run", "job", "--image=nginx", "--restart=Never")
+    run(newest, simulating, "wait", "--for=condition=Ready", "pod/job", "--timeout=60s")
+    home = {"KUBECONFIG": str(simulating.kubeconfig), "HOME": str(simulating.folder)}
+    following = [
+        subprocess.Popen(
+            [program, *arguments], env=os.environ | home | environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for arguments in (["logs", "-f", "job"], ["attach", "job"])
+    ]  # fmt: skip
+    attached = following[1]
+    assert attached.stderr is not None
+    while "try pressing enter" not in attached.stderr.readline():
+        assert attached.poll() is None
+    time.sleep(0.5)  # kubectl shows nothing when the stream is open
+    run(newest, simulating, "annotate", "pod", "job", f"{PREFIX}/log=hello")
+    run(newest, simulating, "annotate", "pod", "job", f"{PREFIX}/exit-code=0")
+    outputs = [process.communicate(timeout=60)[0] for process in following]
+    started = "simulated container job: started with image docker.io/library/nginx:latest\n"
+    lines = "hello\nsimulated container job: ended with exit code 0\n"
+    assert outputs == [started + lines, lines]
+    assert [process.returncode for process in following] == [0, 0]
+    assert run(newest, simulating, "logs", "job") == started + lines
+    run(newest, simulating, "delete", "pod", "job", "--now")
+
+
+def test_port_forward(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+    """kubectl listens, and reports why a port cannot be reached."""
+    home = {"KUBECONFIG": str(simulating.kubeconfig), "HOME": str(simulating.folder)}
+    process = subprocess.Popen(
+        [program, "port-forward", "--address=127.0.0.1", "pod/web", ":80"],
+        env=os.environ | home | environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        line = process.stdout.readline()
+        port = int(line.partition("127.0.0.1:")[2].partition(" ")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            assert connection.recv(1) == b""
+        assert "runs no program that listens on port 80" in process.stderr.readline()
+    finally:
+        process.kill()
+        process.communicate()

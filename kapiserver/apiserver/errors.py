@@ -364,6 +364,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.Damaged: _with_message(500, "InternalError"),
     storage.Undecryptable: _unreadable,
     storage.Unreadable: _unreadable,
+    storage.DefinitionDeleted: _with_fixed_message(404, "NotFound", str(UnknownResource())),
     storage.ResourceVersionSet: _with_message(500, ""),  # as kube-apiserver
     storage.StoreLocked: _STORE_UNAVAILABLE,
     storage.TooMuchWork: _too_much_work,

@@ -12,6 +12,7 @@
     |   |-- Damaged        the file of the store is damaged
     |   |-- Undecryptable  no configured key decrypts it
     |   `-- Unreadable     it does not decode to an object of its resource
+    |       `-- DefinitionDeleted  because the definition of the custom resource was deleted
     |-- ConversionRefused  a conversion webhook failed
     |-- ResourceVersionSet a new object has a resourceVersion
     |-- StoreLocked        another process owns the file
@@ -130,6 +131,10 @@ class Unreadable(Corrupt):
     def __init__(self, problem: object, *, key: str) -> None:
         super().__init__(f"{_printable(key)}: {problem}")
         self.key = key
+
+
+class DefinitionDeleted(Unreadable):
+    """The definition of a custom resource was deleted while a request read an object of it."""
 
 
 class ResourceVersionSet(StorageError):

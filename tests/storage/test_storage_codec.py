@@ -23,7 +23,9 @@ from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from kapiserver.api import generate, idl
+from kapiserver.api.custom_kinds import CustomKinds, Definition
 from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.scheme import Scheme
 from kapiserver.api.selectors import parse
 from kapiserver.api.types import (
     EncodedType,
@@ -40,7 +42,7 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.cache.entry import Encoding, Entry, ObjectKey, stamp_resource_version
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, WriteResult
-from kapiserver.storage.errors import Unreadable
+from kapiserver.storage.errors import DefinitionDeleted, Unreadable
 from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.etcd.store import open_etcd
 from kapiserver.storage.kv.contract import KV, Revision
@@ -435,6 +437,35 @@ async def test_values_of_unknown_versions(store: KV) -> None:
     with pytest.raises(Unreadable, match=r"/registry/pods/default/old: .*extensions"):
         pods.encoder.encode_object(await pods.get(ObjectKey("default", "old")), JSON)
     harness.stores.stop()
+
+
+def test_values_of_a_deleted_definition() -> None:
+    """An object that a request reads while the definition of its resource is deleted is no longer
+    served."""
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    version = {"name": "v1", "served": True, "storage": True}
+    definition = {
+        "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version],
+        },
+        "status": {"acceptedNames": names},
+    }
+    scheme = Scheme()
+    scheme.custom = CustomKinds([Definition(definition, lambda: definition)])
+    kind_info = scheme.kind_info(GroupVersion("example.com", "v1"), "widgets")
+    cache = EncodingCache()
+    codec = ObjectCodec(kind_info, CodecFactory(scheme), root=ROOT, encoding_cache=cache)
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    entry = Entry(codec, codec.path(ObjectKey("default", "a")), codec.stored_value(widget), 5)
+    assert entry.tree()["kind"] == "Widget"
+    entry.drop_tree()
+    scheme.custom = scheme.custom.with_changes({"widgets.example.com": None})
+    with pytest.raises(DefinitionDeleted, match="/widgets/default/a: no kind"):
+        entry.tree()
 
 
 @pytest.mark.parametrize("media", ["json", "protobuf"])

@@ -62,7 +62,7 @@ from kapiserver.storage.encryption.transformers import (
     DecryptionError,
     Transformer,
 )
-from kapiserver.storage.errors import Undecryptable, Unreadable
+from kapiserver.storage.errors import DefinitionDeleted, Undecryptable, Unreadable
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.partial_decode import SELECTABLE_METADATA, partial_type
 
@@ -205,7 +205,9 @@ class ObjectCodec:
                 self.kind_info.strategy().fill_legacy_fields(tree)
             return stamp_resource_version(tree, entry.revision)
         except (CodecError, NotRegistered) as error:
-            raise Unreadable(error, key=entry.path) from error
+            is_defined = self.is_typed or self._scheme.custom.by_name(self.resource.definition)
+            error_type = Unreadable if is_defined else DefinitionDeleted
+            raise error_type(error, key=entry.path) from error
 
     def decrypt_all(self, entries: Iterable[Entry]) -> None:
         """Decrypt the entries that are still encrypted, so that a list fails before its first

@@ -391,6 +391,14 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="resourceclaim-controller",
+        factory=loaded_by(
+            lazy("kapiserver.controllers.resource_claims.controller:ResourceClaimController")
+        ),
+        user=_account("resource-claim-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

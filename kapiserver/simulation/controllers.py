@@ -16,6 +16,7 @@ CONTROLLERS = (
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
+    "resourceclaim-controller",
     "statefulset-controller",
     "taint-eviction-controller",
 )

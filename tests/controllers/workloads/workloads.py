@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import open_cluster
 from kapiserver.controllers.manager import apiserver_context
+from kapiserver.controllers.rbac.bootstrap import reconcile_policy
+from kapiserver.controllers.registry import REGISTRY
 from kapiserver.parts import Parts
+from kapiserver.simulation.controllers import SIMULATORS
 from tests.clock import ManualClock
 from tests.times import text_of
 
@@ -95,7 +99,8 @@ def revision_of(obj):
 
 @contextlib.asynccontextmanager
 async def running(*classes):
-    """Run controllers of these classes on a server in memory."""
+    """Run controllers on a server in memory: classes, and names of the registry, which run with the
+    rights of their own users."""
     clock = ManualClock()
     async with open_cluster(Config(), Parts(clock=clock)) as cluster:
         server = cluster.server
@@ -105,7 +110,10 @@ async def running(*classes):
             "v1", "serviceaccounts", namespace="shop"
         )
         await accounts.create({"metadata": {"name": "default"}})
-        controllers = [each(apiserver_context(server, each.__name__)) for each in classes]
+        if any(isinstance(each, str) for each in classes):
+            await reconcile_policy(apiserver_context(server), aggregate=False)
+            await server.authorizer.start()
+        controllers = [_controller(server, each) for each in classes]
         for controller in controllers:
             controller.start()
         try:
@@ -113,3 +121,12 @@ async def running(*classes):
         finally:
             for controller in controllers:
                 await controller.stop()
+            await server.authorizer.stop()
+
+
+def _controller(server, controller):
+    context = apiserver_context(server, getattr(controller, "__name__", controller))
+    if not isinstance(controller, str):
+        return controller(context)
+    (found,) = (each for each in (*REGISTRY, *SIMULATORS) if each.name == controller)
+    return found.factory(dataclasses.replace(context, user=found.user, manager=found.manager))

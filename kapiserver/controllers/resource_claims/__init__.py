@@ -1,0 +1,1 @@
+"""ResourceClaims of pods: made from templates, reserved, released and deleted."""

@@ -52,6 +52,7 @@ from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.codecs.spdy import SpdyError
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
+from kapiserver.controllers.resource_claims.pod_claims import ClaimProblem
 from kapiserver.controllers.workloads.cron_job.controller import JobError
 from kapiserver.controllers.workloads.horizontal_pod_autoscaler.controller import (
     ScaleError,
@@ -67,6 +68,7 @@ from kapiserver.rpc.loading import BadGroups
 from kapiserver.rpc.registration import ConversionError, RPCError
 from kapiserver.rpc.serving import MissingExtra
 from kapiserver.rpc.sockets import SocketInUse
+from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
 from kapiserver.storage import errors as storage
 from kapiserver.storage.cache.query import FetchRequired
 from kapiserver.storage.encryption.config import InvalidEncryptionConfig
@@ -105,6 +107,7 @@ CAUGHT = {
     EventTooLarge,  # the backend of audit drops and counts the event
     EvaluationError,  # likewise, of an expression without a value
     ExpressionFailed,  # the webhook or policy decides as its failurePolicy says
+    ClaimProblem,  # the scheduler lets the pod wait, the controller makes its claim
     FetchRequired,  # storage/cache/offload.py repeats the work in a thread
     JobError,  # the controller of CronJobs tries again
     InvalidDefinitions,  # ends `kapiserver rpc generate`
@@ -131,6 +134,7 @@ CAUGHT = {
     StatusError,  # the internal client raises it for an error Status
     SpdyError,  # the connection is closed
     StrictErrors,  # decoding raises BadObject instead
+    SchedulingError,  # the scheduler writes it to the condition of the pod
     TagError,  # ends `make generate`
     UnknownHost,  # the client of webhooks raises WebhookFailed, the proxy BadRequest
     InvalidCredentials,  # the union of authenticators raises Unauthorized

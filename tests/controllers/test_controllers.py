@@ -282,6 +282,7 @@ WORKLOADS = {
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
+    "resourceclaim-controller",
     "statefulset-controller",
     "taint-eviction-controller",
 }

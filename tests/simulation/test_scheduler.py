@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import asyncio
 
-from kapiserver.simulation.scheduler.controller import Scheduler
 from tests.controllers.workloads.workloads import running
+from tests.simulation.devices import a_claim, a_class, a_slice, allocated
 from tests.simulation.scheduling import a_node, a_pod
 
+V1 = "resource.k8s.io/v1"
 BLUE = {"key": "color", "value": "blue", "effect": "NoSchedule"}
+
+
+class Devices:
+    """The devices and claims of a cluster."""
+
+    def __init__(self, workloads):
+        self.claims = workloads.objects("resourceclaims", V1)
+        self.templates = workloads.objects("resourceclaimtemplates", V1)
+        self.classes = workloads.client.resource(V1, "deviceclasses")
+        self.slices = workloads.client.resource(V1, "resourceslices")
+        self.rules = workloads.client.resource(V1, "devicetaintrules")
 
 
 class Cluster:
@@ -19,7 +31,8 @@ class Cluster:
         self.pods = workloads.pods
         self.claims = workloads.objects("persistentvolumeclaims", "v1")
         self.nodes = workloads.client.resource("v1", "nodes")
-        self.settle = workloads.settle
+        self.devices = Devices(workloads)
+        self.settle, self.advance = workloads.settle, workloads.advance
 
     async def add_node(self, name="one", **fields):
         node = a_node(name, **fields)
@@ -60,7 +73,7 @@ def on_cluster(test):
     """Run a test on a server with a scheduler."""
 
     async def run():
-        async with running(Scheduler) as workloads:
+        async with running("kube-scheduler", "resourceclaim-controller") as workloads:
             classes = workloads.client.resource("scheduling.k8s.io/v1", "priorityclasses")
             await classes.create({"metadata": {"name": "high"}, "value": 100})
             await test(Cluster(workloads))
@@ -191,3 +204,94 @@ async def test_many_pods_fill_the_nodes(it):
     nodes = [await it.node_of(f"web-{index}") for index in range(45)]
     assert all(nodes.count(f"node-{index}") == 4 for index in range(10))
     assert nodes.count(None) == 5
+
+
+USES = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+SHARES = [{"name": "gpu", "resourceClaimName": "shared"}]
+
+
+@on_cluster
+async def test_devices(it):
+    """Pods with claims of a template wait for class and slice, get a device each with a node, and
+    give it back when they end."""
+    await it.add_node()
+    await it.add_node("two")
+    spec = {"spec": a_claim("gpu")["spec"]}
+    await it.devices.templates.create({"metadata": {"name": "gpu"}, "spec": spec})
+    await it.add_pod(resourceClaims=USES)
+    message = "0/2 nodes are available: request gpu: device class gpu does not exist."
+    assert (await it.condition())["message"].startswith(message)
+    await it.devices.classes.create(a_class())
+    await it.settle()
+    assert "2 cannot allocate all claims" in (await it.condition())["message"]
+    await it.devices.slices.create(a_slice("gpus", "x", nodeName="two"))
+    await it.settle()
+    assert await it.node_of() == "two"
+    (claim,) = (await it.devices.claims.list())["items"]
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    assert (result["device"], result["request"]) == ("x", "gpu")
+    assert [each["name"] for each in claim["status"]["reservedFor"]] == ["web"]
+    assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+    await it.add_pod("next", resourceClaims=USES)
+    assert "2 cannot allocate all claims" in (await it.condition("next"))["message"]
+    await it.end("web")
+    assert await it.node_of("next") == "two"
+
+
+@on_cluster
+async def test_shared_claims(it):
+    """Pods that share a claim wait silently until it exists, and run where its devices are."""
+    await it.add_node()
+    await it.add_node("two", cpu="1")
+    await it.devices.classes.create(a_class())
+    await it.devices.slices.create(a_slice("gpus", "x", nodeName="two"))
+    for name in ("a", "b"):
+        await it.add_pod(name, resourceClaims=SHARES)
+        assert await it.condition(name) is None
+    claim = a_claim("shared")
+    await it.devices.claims.create({"metadata": {"name": "shared"}, "spec": claim["spec"]})
+    await it.settle()
+    assert [await it.node_of(name) for name in ("a", "b")] == ["two", "two"]
+    claim = await it.devices.claims.get("shared")
+    assert {each["name"] for each in claim["status"]["reservedFor"]} == {"a", "b"}
+
+
+@on_cluster
+async def test_expressions_that_fail(it):
+    """A claim whose expression fails is reported as an error of the scheduler, and tried again when
+    the time of the backoff is over."""
+    await it.add_node()
+    await it.devices.classes.create(a_class("gpu", 'device.attributes["x.io"].a == "a"'))
+    await it.devices.slices.create(a_slice("gpus", "x"))
+    claim = a_claim("shared")
+    await it.devices.claims.create({"metadata": {"name": "shared"}, "spec": claim["spec"]})
+    await it.add_pod(resourceClaims=SHARES)
+    condition = await it.condition()
+    assert condition["reason"] == "SchedulerError"
+    assert condition["message"] == (
+        'running "DynamicResources" filter plugin: class gpu: selector #0 on device '
+        "gpu.example.com/gpus/x: CEL runtime error: no such key: a. consider using CEL optional "
+        "chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
+    )
+    await it.devices.classes.patch("gpu", {"spec": {"selectors": None}})
+    await it.settle()
+    await it.advance(20)
+    assert await it.node_of() == "one"
+
+
+@on_cluster
+async def test_claims_are_freed(it):
+    """A claim that nobody uses, on a node that is gone, is allocated again."""
+    await it.add_node()
+    await it.devices.classes.create(a_class())
+    await it.devices.slices.create(a_slice("gpus", "x"))
+    claim = await it.devices.claims.create(
+        {"metadata": {"name": "shared"}, "spec": a_claim("shared")["spec"]}
+    )
+    status = allocated(a_claim("shared"), ("gpus", "x"), node="gone")["status"]
+    claim["status"] = {"allocation": status["allocation"]}
+    await it.devices.claims.update(claim, subresource="status")
+    await it.settle()
+    await it.add_pod(resourceClaims=SHARES)
+    assert any("deallocation of ResourceClaim completed" in each for each in await it.messages())
+    assert await it.node_of() == "one"

@@ -176,7 +176,8 @@ def _contains_cidr(cidr: Cidr, argument: Any) -> bool:
     return bool(inner.ip in outer and inner.network.prefixlen >= outer.prefixlen)
 
 
-def _quantity(text: str) -> Quantity:
+def quantity_of(text: str) -> Quantity:
+    """Parse a quantity. Raises EvaluationError."""
     try:
         return Quantity(quantity.parse(text).decimal)
     except ValueError as error:
@@ -220,7 +221,9 @@ _SEMVER = re.compile(
 )
 
 
-def _semver(text: str, is_loose: bool = False) -> Semver:
+def semver_of(text: str, is_loose: bool = False) -> Semver:
+    """Parse a semantic version; a loose one may have a `v`, leading zeros and fewer numbers. Raises
+    EvaluationError."""
     if is_loose:
         text = _normalized(text)
     match = _SEMVER.fullmatch(text)
@@ -352,8 +355,8 @@ FUNCTIONS: Table = {
         ("(ip) string", _ip_text, f.cost_constant, lambda _: 45),
         ("(cidr) string", lambda value: str(value.interface), f.cost_constant, lambda _: 49),
     ],
-    "quantity": [("(string) quantity", _quantity, f.cost_first)],
-    "isQuantity": [("(string) bool", _succeeds(_quantity), f.cost_first)],
+    "quantity": [("(string) quantity", quantity_of, f.cost_first)],
+    "isQuantity": [("(string) bool", _succeeds(quantity_of), f.cost_first)],
     "sign": [("quantity.() int", lambda value: int(value.value > 0) - int(value.value < 0))],
     "isInteger": [("quantity.() bool", _is_integer)],
     "asInteger": [("quantity.() int", _as_integer)],
@@ -364,12 +367,12 @@ FUNCTIONS: Table = {
         name: rows + _comparisons("semver")[name] for name, rows in _comparisons("quantity").items()
     },
     "semver": [
-        ("(string) semver", _semver, f.cost_first),
-        ("(string, bool) semver", _semver, f.cost_first),
+        ("(string) semver", semver_of, f.cost_first),
+        ("(string, bool) semver", semver_of, f.cost_first),
     ],
     "isSemver": [
-        ("(string) bool", _succeeds(_semver), f.cost_first),
-        ("(string, bool) bool", _succeeds(_semver), f.cost_first),
+        ("(string) bool", _succeeds(semver_of), f.cost_first),
+        ("(string, bool) bool", _succeeds(semver_of), f.cost_first),
     ],
     "major": [("semver.() int", lambda value: v.int_of(value.numbers[0]))],
     "minor": [("semver.() int", lambda value: v.int_of(value.numbers[1]))],

@@ -3,8 +3,10 @@ needs any more.
 
 | item | what is done |
 | --- | --- |
-| pod | make claims from templates, write their names to the status; reserve allocated claims for a pod that was bound without the scheduler |
-| claim | remove pods that have ended from reservedFor; without any, free its devices, its finalizer, and delete a claim whose pod has ended |
+| pod | claims are made from templates, and their names are written to the status |
+| pod with a node | allocated claims are reserved for it, if another scheduler has bound it |
+| claim | pods that have ended are removed from reservedFor |
+| claim without pods | devices and finalizer are freed; it is deleted if its own pod has ended |
 
 A claim outlives a pod that shares it; a generated claim ends with its pod. Mirrors
 pkg/controller/resourceclaim, without groups of pods, which are off by default.
@@ -23,7 +25,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.group import CORE
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.controller import Controller
@@ -33,6 +35,7 @@ from kapiserver.controllers.loop.writing import delete_object, suppress_reason, 
 from kapiserver.controllers.resource_claims.pod_claims import (
     FINALIZER,
     POD_CLAIM_NAME,
+    RESOURCE,
     ClaimProblem,
     allocation_of,
     check_owner,
@@ -50,7 +53,6 @@ from kapiserver.controllers.workloads.pods import node_of
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, ObjectChange
 
-RESOURCE = GroupVersion("resource.k8s.io", "v1")
 _MANAGER = "ResourceClaimController"
 _FAILED = "FailedResourceClaimCreation"
 

@@ -19,9 +19,11 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.pods import is_finished, node_of
 
+RESOURCE = GroupVersion("resource.k8s.io", "v1")
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """The finalizer of an allocated claim."""
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"

@@ -21,14 +21,18 @@ from kapiserver.api.accessors import (
 from kapiserver.api.group import CORE
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.controller import Controller, EventHandler
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
+from kapiserver.controllers.resource_claims.pod_claims import RESOURCE
 from kapiserver.controllers.workloads.conditions import find_condition, without_condition
 from kapiserver.controllers.workloads.pods import is_finished, node_of
+from kapiserver.simulation.scheduler.claim_reservations import ClaimReservations
 from kapiserver.simulation.scheduler.pending_pods import PendingPods
+from kapiserver.simulation.scheduler.plugins.dynamic_resources import resource_claim_gate
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.schedule import Placement, Unschedulable, schedule
+from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
 from kapiserver.simulation.scheduler.snapshot import Snapshot
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.errors import StorageError
@@ -45,10 +49,16 @@ class Scheduler(Controller[ObjectKey]):
     """Assigns pods to nodes."""
 
     def set_up(self) -> None:
-        """Watch namespaces, volumes, claims, nodes and pods."""
+        """Watch devices and their claims, namespaces, volumes and their claims, nodes and pods."""
         self._snapshot = Snapshot()
         self._pending = PendingPods()
+        self._claims = ClaimReservations(self.context, self._snapshot.inventory)
         self._events = EventRecorder(self.context, NAME)
+        inventory = self._snapshot.inventory
+        self.watch(RESOURCE, "deviceclasses", self._on_class(inventory.classes))
+        self.watch(RESOURCE, "devicetaintrules", self._on_class(inventory.taint_rules))
+        self.watch(RESOURCE, "resourceslices", self._on_slice)
+        self.watch(RESOURCE, "resourceclaims", self._on_resource_claim)
         self.watch(CORE, "namespaces", self._on_namespace)
         self.watch(CORE, "persistentvolumes", self._on_volume)
         self.watch(CORE, "persistentvolumeclaims", self._on_claim)
@@ -80,6 +90,38 @@ class Scheduler(Controller[ObjectKey]):
         else:
             self._snapshot.claims[key.namespace, key.name] = change.new.tree()
         return self._pending.activate(_has_claims)
+
+    def _on_class(self, known: dict[str, Tree]) -> EventHandler[ObjectKey]:
+        """Return the handler of a resource whose objects are kept by name."""
+
+        def on_change(change: ObjectChange) -> Iterable[ObjectKey]:
+            if change.new is None:
+                known.pop(change.last.key.name, None)
+            else:
+                known[change.last.key.name] = change.new.tree()
+            return self._pending.activate(_has_resource_claims)
+
+        return on_change
+
+    def _on_slice(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        if change.new is None:
+            self._snapshot.inventory.slices.remove(change.last.key.name)
+        else:
+            self._snapshot.inventory.slices.set(change.new.tree())
+        return self._pending.activate(_has_resource_claims)
+
+    def _on_resource_claim(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        if change.new is None:
+            self._snapshot.inventory.remove_claim(*change.last.key)
+        else:
+            self._snapshot.inventory.set_claim(change.new.tree())
+        statuses = [
+            None if entry is None else entry.tree().get("status")
+            for entry in (change.old, change.new)
+        ]
+        if change.old is not None and statuses[0] == statuses[1]:
+            return ()
+        return self._pending.activate(_has_resource_claims)
 
     def _on_node(self, change: ObjectChange) -> Iterable[ObjectKey]:
         if change.new is None:
@@ -160,16 +202,25 @@ class Scheduler(Controller[ObjectKey]):
         the queue of keys knows no priorities."""
         self._pending.retry(key)
         while (pod := self._pending.pop()) is not None:
-            decision = schedule(pod, self._snapshot)
+            if resource_claim_gate(pod, self._snapshot):
+                self._pending.park(ObjectKey(pod.namespace, pod.name))
+                continue
             try:
+                decision = schedule(pod, self._snapshot)
                 if isinstance(decision, Placement):
-                    await self._bind(pod, decision.node)
+                    await self._claims.reserve(pod.pod, decision.claims)
+                    await self._bind(pod, decision)
                 else:
                     await self._report(pod, decision)
+            except SchedulingError as error:
+                await self._fail(pod, str(error))
             except (StatusError, StorageError) as error:
-                await self._fail(pod, error)
+                await self._fail(
+                    pod, f'binding rejected: running Bind plugin "DefaultBinder": {error}'
+                )
 
-    async def _bind(self, pod: PodInfo, node: str) -> None:
+    async def _bind(self, pod: PodInfo, placement: Placement) -> None:
+        node = placement.node
         assumed = PodInfo(pod.pod, node)
         self._nominate(pod, "")
         self._snapshot.add_pod(assumed)
@@ -182,6 +233,7 @@ class Scheduler(Controller[ObjectKey]):
             await pods.create(binding, name=pod.name, subresource="binding")
         except (StatusError, StorageError) as error:
             self._snapshot.remove_assumed(assumed)
+            await self._claims.release(pod.pod, placement.claims)
             # The informer reports a pod that is gone, being deleted or bound by somebody else.
             if isinstance(error, StatusError) and error.reason in ("NotFound", "Conflict"):
                 return
@@ -195,13 +247,14 @@ class Scheduler(Controller[ObjectKey]):
         self._nominate(pod, nominated)
         await self._write_condition(pod, "Unschedulable", decision.message, nominated)
         await self._evict(pod, decision)
+        if decision.claim_to_free is not None:
+            await self._claims.free(decision.claim_to_free)
 
-    async def _fail(self, pod: PodInfo, error: Exception) -> None:
-        """Report an error of a request and try the pod again later."""
+    async def _fail(self, pod: PodInfo, message: str) -> None:
+        """Report an error and try the pod again later."""
         key = ObjectKey(pod.namespace, pod.name)
         self._pending.back_off(key)
         self.queue.add_after(key, _BACKOFF_SECONDS)
-        message = f'binding rejected: running Bind plugin "DefaultBinder": {error}'
         try:
             await self._write_condition(pod, "SchedulerError", message, pod.nominated_node)
         except (StatusError, StorageError):
@@ -257,6 +310,10 @@ def _has_claims(pod: PodInfo) -> bool:
     return bool(pod.claims)
 
 
+def _has_resource_claims(pod: PodInfo) -> bool:
+    return bool(pod.resource_claims)
+
+
 def _depends_on_pods(pod: PodInfo) -> bool:
     """Report whether where a pod may run depends on where other pods run."""
     return pod.affinity is not None or bool(pod.spread_constraints)
@@ -271,7 +328,11 @@ def _room_of(node: Tree) -> tuple[object, ...]:
 
 def _is_same_request(old: Tree, new: Tree) -> bool:
     """Report whether two revisions of a pod ask for the same."""
-    return old.get("spec") == new.get("spec") and labels_of(old) == labels_of(new)
+    old_claims, new_claims = (
+        value_at(each, "status", "resourceClaimStatuses") for each in (old, new)
+    )
+    is_same = old.get("spec") == new.get("spec") and labels_of(old) == labels_of(new)
+    return is_same and old_claims == new_claims
 
 
 def _with_condition(pod: Tree, kind: str, status: str, reason: str, message: str, now: str) -> Tree:

@@ -88,6 +88,11 @@ class PodInfo:
         return [claim for claim in claims if claim]
 
     @property
+    def resource_claims(self) -> Sequence[Tree]:
+        """The references to ResourceClaims and to templates of them."""
+        return self.spec.get("resourceClaims") or ()
+
+    @property
     def nominated_node(self) -> str:
         """The node where the pod waits for the end of its victims, or ""."""
         return value_at(self.pod, "status", "nominatedNodeName") or ""

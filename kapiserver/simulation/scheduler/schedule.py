@@ -9,7 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.fit_message import fit_message
+from kapiserver.simulation.scheduler.plugins.dynamic_resources import (
+    ClaimToReserve,
+    claim_to_free,
+    claims_to_reserve,
+    resource_claim_problem,
+)
 from kapiserver.simulation.scheduler.plugins.filters import (
     checks_for,
     fits,
@@ -31,9 +38,10 @@ _MIN_PERCENTAGE = 5
 
 @dataclass(frozen=True)
 class Placement:
-    """The pod fits: the name of its node."""
+    """The pod fits: the name of its node, and the ResourceClaims to allocate and reserve."""
 
     node: str
+    claims: Sequence[ClaimToReserve] = ()
 
 
 @dataclass(frozen=True)
@@ -43,34 +51,40 @@ class Unschedulable:
     message         why, in the words of kube-scheduler
     nominated_node  the node where the pod will fit when its victims have ended, or ""
     victims         the pods that have to end for that
+    claim_to_free   a ResourceClaim whose allocation keeps the pod from its nodes, or None
     """
 
     message: str
     nominated_node: str = ""
     victims: Sequence[PodInfo] = ()
+    claim_to_free: Tree | None = None
 
 
 def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
     """Decide about a pod. The snapshot remembers where the search ended, and is not changed
-    otherwise."""
+    otherwise. Raises SchedulingError."""
     if not snapshot.nodes:
         return Unschedulable(_NO_NODES, pod.nominated_node)
     nominated = _nominated_node(pod, snapshot)
     if nominated is not None:
-        return Placement(nominated.name)
+        return _placement(pod, snapshot, nominated)
     names = required_node_names(pod)
     nodes = snapshot.nodes
     if names is not None:
         found = (snapshot.node(name) for name in sorted(names))
         nodes = [node for node in found if node is not None]
     problem = "pod affinity terms conflict" if names == frozenset() else ""
-    problem = problem or claim_problem(pod, snapshot)
+    problem = problem or claim_problem(pod, snapshot) or resource_claim_problem(pod, snapshot)
     if problem:
         return _unschedulable(pod, snapshot, {}, problem)
     fitting, rejections = _search(pod, snapshot, nodes)
     if fitting:
-        return Placement(best_node(pod, snapshot, fitting).name)
+        return _placement(pod, snapshot, best_node(pod, snapshot, fitting))
     return _unschedulable(pod, snapshot, rejections)
+
+
+def _placement(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> Placement:
+    return Placement(node.name, claims_to_reserve(pod, snapshot, node))
 
 
 def _nominated_node(pod: PodInfo, snapshot: Snapshot) -> NodeInfo | None:
@@ -125,7 +139,9 @@ def _unschedulable(
         if count > len(rejections):
             reasons["node(s) didn't satisfy plugin(s) [NodeAffinity]"] += count - len(rejections)
         message = fit_message(count, reasons)
+    claim = None if problem else claim_to_free(pod, snapshot)
     preemption = preempt(pod, snapshot, rejections)
-    return Unschedulable(
-        f"{message} preemption: {preemption.text}", preemption.nominated_node, preemption.victims
-    )
+    text = f"preemption: {preemption.text}"
+    if claim is not None:
+        text = f"deallocation of ResourceClaim completed, {text}"
+    return Unschedulable(f"{message} {text}", preemption.nominated_node, preemption.victims, claim)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kapiserver.api.accessors import labels_of, name_of, value_at
 from kapiserver.api.types import Tree
+from kapiserver.simulation.scheduler.devices.inventory import Inventory
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.requests import Quantities, quantities_of
 
@@ -66,6 +67,7 @@ class Snapshot:
     with_affinity   the pods on nodes that have affinity or anti-affinity to other pods
     claims          the PersistentVolumeClaims, by namespace and name
     volumes         the PersistentVolumes, by name
+    inventory       the devices of dynamic resource allocation
     nominated       pending pods on the nodes where their victims are ending, by uid
     search_start    where the search for nodes continues, so that large clusters fill evenly
     """
@@ -78,6 +80,7 @@ class Snapshot:
         self.with_affinity: dict[str, PodInfo] = {}
         self.claims: dict[tuple[str, str], Tree] = {}
         self.volumes: dict[str, Tree] = {}
+        self.inventory = Inventory()
         self.nominated: dict[str, PodInfo] = {}
         self.search_start = 0
         self._replicas: dict[str, Counter[str]] = {}

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
-
-from msgspec.structs import replace
+from typing import TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
+from kapiserver.api.resource.device_selectors import MAX_COST, compile_selector
 from kapiserver.api.resource.validation.common import validate_items
 from kapiserver.api.types import Tree
 
-if TYPE_CHECKING:
-    from kapiserver.api.cel.cel_types import CelType
-
 _SELECTORS_MAX = 32
 _LENGTH_MAX = 10 * 1024
-_COST_MAX = 1_000_000
 _TOTAL_LENGTH_MAX = 128 * 1024
 """The maximum total length of the different expressions of an object, whose compilation takes half
 a second. kube-apiserver has no such limit: it compiles until the request times out."""
@@ -40,7 +35,7 @@ def validate_expression(expression: str, path: Path) -> Iterator[FieldError]:
     result = _cost_or_error(expression)
     if isinstance(result, str):
         yield invalid(path, expression, result)
-    elif result > _COST_MAX:
+    elif result > MAX_COST:
         yield forbidden(path, _TOO_COMPLEX)
 
 
@@ -77,32 +72,12 @@ def validate_selectors(
 
 @functools.lru_cache(256)
 def _cost_or_error(expression: str) -> int | str:
-    from kapiserver.api.cel.extensions import DEVICES
-    from kapiserver.api.cel.program import CompileError, compile_expression
+    from kapiserver.api.cel.program import CompileError
 
     try:
-        program = compile_expression(expression, {"device": _device_kind()}, DEVICES)
+        program = compile_selector(expression)
     except CompileError as error:
         return f"compilation failed: {error}"
     if program.cel_type.name not in ("bool", "dyn"):
         return f"must evaluate to bool or the unknown type, not {program.cel_type}"
     return program.max_cost
-
-
-@functools.cache
-def _device_kind() -> CelType:
-    from kapiserver.api.cel import cel_types as kinds_
-
-    def string_kind(maximum: int) -> CelType:
-        return replace(kinds_.STRING, size=maximum)
-
-    def attribute_map(values: CelType) -> CelType:
-        return kinds_.map_of(string_kind(63), kinds_.map_of(string_kind(32), values, 32), 32)
-
-    fields = {
-        "driver": string_kind(63),
-        "attributes": attribute_map(replace(kinds_.DYN, size=64)),
-        "capacity": attribute_map(kinds_.CelType("quantity")),
-        "allowMultipleAllocations": kinds_.BOOL,
-    }
-    return kinds_.CelType("object", (), 1, fields=fields, names={name: name for name in fields})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from kapiserver.simulation.scheduler.plugins.dynamic_resources import device_filter
 from kapiserver.simulation.scheduler.plugins.inter_pod_affinity import pod_affinity_filter
 from kapiserver.simulation.scheduler.plugins.node_affinity import (
     node_affinity_filter,
@@ -38,6 +39,7 @@ _FILTERS: tuple[_Filter, ...] = (
     volume_filter,
     spread_filter,
     pod_affinity_filter,
+    device_filter,
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from kapiserver.simulation.scheduler.plugins.dynamic_resources import device_scores
 from kapiserver.simulation.scheduler.plugins.inter_pod_affinity import pod_affinity_scores
 from kapiserver.simulation.scheduler.plugins.node_affinity import node_affinity_scores
 from kapiserver.simulation.scheduler.plugins.node_resources import (
@@ -28,6 +29,7 @@ _SCORES: tuple[tuple[int, _Scores], ...] = (
     (2, spread_scores),
     (2, replica_spread_scores),
     (2, pod_affinity_scores),
+    (2, device_scores),
     (1, least_allocated_scores),
     (1, balanced_allocation_scores),
 )

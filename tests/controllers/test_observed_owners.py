@@ -13,7 +13,8 @@ from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 from kapiserver.testing.state.memory_store import MemoryStore
 
-CHILDREN = 20
+CHILDREN = 200
+"""Many more than the consistent reads with which the controllers start, perhaps at the same time."""
 
 
 class CountingStore(WrappedStore):

@@ -14,7 +14,7 @@ from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 from kapiserver.testing.state.memory_store import MemoryStore
 
 CHILDREN = 200
-"""Many more than the consistent reads with which the controllers start, perhaps at the same time."""
+"""Many more than the consistent reads of controllers that start at the same time."""
 
 
 class CountingStore(WrappedStore):

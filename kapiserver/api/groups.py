@@ -89,6 +89,15 @@ GROUPS = (
 )
 """The groups that are served, unless the configuration disables a version."""
 
+METRICS = Group(name="metrics.k8s.io", package="metrics", versions=("v1beta1",))
+CUSTOM_METRICS = Group(
+    name="custom.metrics.k8s.io", package="custom_metrics", versions=("v1beta2", "v1beta1")
+)
+EXTERNAL_METRICS = Group(
+    name="external.metrics.k8s.io", package="external_metrics", versions=("v1beta1",)
+)
+"""The groups of metrics, which are served only if something computes them."""
+
 META = Group(name="meta.k8s.io", package="meta", versions=("v1",), unserved=("v1beta1",))
 """Kinds that every group shares: Status, DeleteOptions, Table, ... Never stored."""
 

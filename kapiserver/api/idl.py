@@ -38,7 +38,10 @@ _PACKAGES = {
     "apiextensions": "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions",
     "apiregistration": "k8s.io.kube_aggregator.pkg.apis.apiregistration",
     "audit": "k8s.io.apiserver.pkg.apis.audit",
+    "custom_metrics": "k8s.io.metrics.pkg.apis.custom_metrics",
+    "external_metrics": "k8s.io.metrics.pkg.apis.external_metrics",
     "meta": "k8s.io.apimachinery.pkg.apis.meta",
+    "metrics": "k8s.io.metrics.pkg.apis.metrics",
 }
 """Packages that are not `k8s.io.api.<group package>`."""
 _SHARED_MODULES = (scalar_types, quantity, runtime)

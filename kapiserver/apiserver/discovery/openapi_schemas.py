@@ -44,6 +44,9 @@ _SCALAR_PACKAGES = {
 _PACKAGES = {
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+    "custom_metrics": "io.k8s.metrics.pkg.apis.custom_metrics",
+    "external_metrics": "io.k8s.metrics.pkg.apis.external_metrics",
+    "metrics": "io.k8s.metrics.pkg.apis.metrics",
 }
 """Packages of groups that Go declares outside of k8s.io/api."""
 _ALL_VERSIONS_KINDS = ("DeleteOptions", "WatchEvent")

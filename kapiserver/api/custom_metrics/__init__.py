@@ -1,0 +1,1 @@
+"""custom.metrics.k8s.io: metrics of any objects."""

@@ -1,0 +1,26 @@
+"""custom.metrics.k8s.io/v1beta1: metrics of any objects, before metrics had selectors."""
+
+from __future__ import annotations
+
+from kapiserver.api.core.v1.references import ObjectReference
+from kapiserver.api.meta.v1 import LabelSelector
+from kapiserver.api.quantity import Quantity
+from kapiserver.api.scalar_types import Time
+from kapiserver.api.types import Kind, field, int64
+
+
+class MetricValue(Kind):
+    """The value of a metric of one object."""
+
+    describedObject: ObjectReference = field(1, doc="The object that the metric is about.")
+    metricName: str = field(2, always=True, doc="Name of the metric.")
+    timestamp: Time = field(3, always=True, doc="When the metric was measured.")
+    window: int64 | None = field(
+        4,
+        proto="windowSeconds",
+        doc="Seconds over which a rate was measured. Absent or 0 for a momentary value.",
+    )
+    value: Quantity = field(5, always=True, doc="The value of the metric.")
+    selector: LabelSelector | None = field(
+        6, doc="Labels by which the value was selected. If it is absent, only the name selected it."
+    )

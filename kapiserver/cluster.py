@@ -108,11 +108,16 @@ async def open_cluster(
 def _simulating(config: Config, parts: Parts) -> tuple[Config, Parts]:
     """Return a configuration and parts with what `--simulate` adds."""
     from kapiserver.simulation.controllers import CONTROLLERS, SIMULATORS  # not needed otherwise
+    from kapiserver.simulation.metrics.groups import METRICS_GROUPS
 
     controllers = (*config.controller_manager.controllers, *CONTROLLERS)
     return (
         config.replace(controllers=controllers),
-        replace(parts, controllers=(*parts.controllers, *SIMULATORS)),
+        replace(
+            parts,
+            controllers=(*parts.controllers, *SIMULATORS),
+            computed_groups=(*parts.computed_groups, *METRICS_GROUPS),
+        ),
     )
 
 
@@ -142,7 +147,11 @@ class _Basis(Struct, frozen=True, kw_only=True):
 
 def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
     clock, metrics = parts.clock or SystemClock(), Metrics()
-    scheme = make_scheme(config.features, [added.group for added in parts.call_groups])
+    added_groups = [
+        *(added.group for added in parts.call_groups),
+        *(added.group for added in parts.computed_groups),
+    ]
+    scheme = make_scheme(config.features, added_groups)
     return _Basis(
         clock=clock,
         offloader=parts.offloader or host.offloader,
@@ -191,6 +200,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         flow_classifier=FlowClassifier(stores),
         memory_limit=host.memory_limit,
         calls={added.group.name: added.handle for added in parts.call_groups},
+        computed={added.group.name: added.read for added in parts.computed_groups},
         faults=parts.faults,
         plugin_chain=plugins.chain,
     )

@@ -21,7 +21,8 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.memory_limit import MemoryLimit
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
-from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request import Query, Request
+from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.clock import Clock
@@ -73,6 +74,8 @@ class Server(Struct, frozen=True, kw_only=True):
     """Faults that a test injects into requests."""
     calls: Mapping[str, CallHandler] = field(default_factory=dict)
     """The handlers of the groups of calls, by group."""
+    computed: Mapping[str, ReadComputed] = field(default_factory=dict)
+    """What reads the groups whose objects are computed, by group."""
     plugin_chain: Callable[[str, str], Awaitable[PluginChain]]
     """Returns the admission plugins for a qualified resource (with its subresource) and an
     operation."""
@@ -109,6 +112,19 @@ class CallGroup(Struct, frozen=True, kw_only=True):
 
     group: Group
     handle: CallHandler
+
+
+ReadComputed: TypeAlias = Callable[[Server, RequestInfo, Query], Awaitable[Tree]]
+"""Answers a get or list with an object or a list, in the version of the request; the items of a
+list have kinds. Raises an error that `errors.TABLE` has a row for."""
+
+
+class ComputedGroup(Struct, frozen=True, kw_only=True):
+    """A group whose objects are computed when they are read and never stored, such as metrics.
+    `read` decides which resources there are; discovery lists those of the group."""
+
+    group: Group
+    read: ReadComputed
 
 
 RequestDefaults: TypeAlias = Callable[[Tree, Tree | None, User, str], None]

@@ -36,6 +36,7 @@ from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.endpoints.watch_frames import bookmark_metadata
 from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, status_of
 from kapiserver.apiserver.first_request import first_request
+from kapiserver.apiserver.request import Query
 from kapiserver.apiserver.request_info import RequestInfo, name_selected, selectors_of
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
@@ -140,6 +141,8 @@ class InternalResource(ResourceClient):
         """Return one object, or a subresource of it."""
         info = self._info("get", name, subresource)
         with _as_status_error(info):
+            if info.version.group in self._server.computed:
+                return await self._computed(info, _query(parameters))
             target = await self._target(info)
             _check_is_object(target)
             version = parameters.get("resourceVersion")
@@ -151,6 +154,8 @@ class InternalResource(ResourceClient):
         query = _query(parameters)
         info = self._info("list", query=query)
         with _as_status_error(info):
+            if info.version.group in self._server.computed:
+                return await self._computed(info, query)
             target = await self._target(info)
             _check_is_object(target)
             options = parse_options(self._server, query, "ListOptions")
@@ -338,17 +343,28 @@ class InternalResource(ResourceClient):
             label_selector=labels,
         )
 
-    async def _target(self, info: RequestInfo) -> Target:
-        """Authorize a call and return its target. Raises Forbidden, UnknownResource,
-        MethodNotAllowed."""
+    async def _authorize(self, info: RequestInfo) -> None:
+        """Raise Forbidden unless the user may make a call."""
         client = self._client
         if client.authorize:
             decision = await self._server.authorizer.authorize(client.user, info)
             if not decision.allowed:
                 raise forbidden(client.user, info, decision.reason)
-        target = await resolve_target(self._server, info, served_only=client.authorize)
-        if client.warnings is not None:
-            client.warnings.add(target.deprecation)
+
+    async def _computed(self, info: RequestInfo, query: Query) -> Tree:
+        """Read from a computed group. Raises Forbidden, UnknownResource, NotFound, BadObject."""
+        await self._authorize(info)
+        from kapiserver.apiserver.endpoints.computed import read_computed
+
+        return await read_computed(self._server, info, query)
+
+    async def _target(self, info: RequestInfo) -> Target:
+        """Authorize a call and return its target. Raises Forbidden, UnknownResource,
+        MethodNotAllowed."""
+        await self._authorize(info)
+        target = await resolve_target(self._server, info, served_only=self._client.authorize)
+        if self._client.warnings is not None:
+            self._client.warnings.add(target.deprecation)
         target.check_verb(info.verb)
         return target
 

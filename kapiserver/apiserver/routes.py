@@ -35,6 +35,9 @@ def route(server: Server) -> Handler:
         info = request.info
         if not info.is_resource_request:
             return await _handle_path(server, request)
+        if info.version.group in server.computed:
+            serve_computed = await server.offloader.load(_lazy_computed)
+            return await serve_computed(server, request)
         try:
             target = await resolve_target(server, info)
         except UnknownGroup:
@@ -72,6 +75,7 @@ _VERBS_WITH_BODY = ("create", "patch", "update")
 
 _lazy_review: Lazy[VerbHandler] = lazy("kapiserver.apiserver.endpoints.reviews:serve_review")
 
+_lazy_computed: Lazy[PathHandler] = lazy("kapiserver.apiserver.endpoints.computed:serve_computed")
 UNSTORED: dict[tuple[str, str], Lazy[VerbHandler]] = {
     ("", "bindings"): lazy_bind,
     ("", "componentstatuses"): lazy(

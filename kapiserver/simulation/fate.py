@@ -14,8 +14,10 @@ from enum import Enum
 from typing import Any
 
 from kapiserver.api.accessors import annotations_of, controller_of
+from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 from kapiserver.simulation.annotations import PREFIX
+from kapiserver.simulation.metrics.usage import read_cpu_usage, read_memory_usage
 from kapiserver.simulation.streams.answers import read_answers
 
 MOMENT = 1.0
@@ -84,8 +86,15 @@ _READERS: Mapping[str, Any] = {
     "image-pull-error": str,
 }
 """Reads the text of each annotation; raises ValueError or KeyError."""
-_ALL_READERS: Mapping[str, Any] = {**_READERS, "exec": read_answers, "log": str}
-"""Those of the annotations that decide what a pod answers, too."""
+_ALL_READERS: Mapping[str, Any] = {
+    **_READERS,
+    "cpu-usage": read_cpu_usage,
+    "exec": read_answers,
+    "log": str,
+    "memory-usage": read_memory_usage,
+    "metric": parse,
+}
+"""Those of the annotations that decide what a pod answers and uses, too."""
 
 
 def fate_of(pod: Tree, container: str, role: Role = Role.MAIN) -> Fate:

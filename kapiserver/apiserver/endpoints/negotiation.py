@@ -45,10 +45,18 @@ class ResponseFormat(Struct, frozen=True, kw_only=True):
 
 def negotiate_response(server: Server, request: Request, target: Target) -> ResponseFormat:
     """Return the format of a response with one object or a list. Raises NotAcceptable."""
+    return _negotiate(server, request, _allows if target.is_typed else _allows_custom)
+
+
+def negotiate_typed(server: Server, request: Request) -> ResponseFormat:
+    """Return the format of a response with objects of declared kinds. Raises NotAcceptable."""
+    return _negotiate(server, request, _allows)
+
+
+def _negotiate(server: Server, request: Request, allows: AllowsConversion) -> ResponseFormat:
     header, offered = request.header("Accept"), server.codecs.media_types
     # Clients send few different headers, so results are cached.
     is_cacheable = len(header) <= _MAX_CACHED_HEADER
-    allows = _allows if target.is_typed else _allows_custom
     options = (_negotiate_cached if is_cacheable else _negotiate_cached.__wrapped__)(
         header, offered, allows
     )

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat
@@ -213,12 +213,19 @@ def table_builder(
     server: Server, request: Request, response_format: ResponseFormat, target: Target
 ) -> TableBuilder:
     """Return the TableBuilder for this request. Raises BadRequest."""
+    return kind_table_builder(server, request, response_format, target.kind)
+
+
+def kind_table_builder(
+    server: Server, request: Request, response_format: ResponseFormat, kind: GroupVersionKind
+) -> TableBuilder:
+    """Return the TableBuilder for a request for objects of a kind. Raises BadRequest."""
     assert response_format.convert is not None
     return TableBuilder(
         scheme=server.scheme,
-        columns=server.scheme.columns(target.kind.group, target.kind.kind, target.kind.version),
+        columns=server.scheme.columns(kind.group, kind.kind, kind.version),
         table_version=response_format.convert.group_version,
-        version=target.kind.group_version,
+        version=kind.group_version,
         include=include_of(read_options(server, request, "TableOptions")),
     )
 

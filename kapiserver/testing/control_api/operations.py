@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kapiserver.testing.control_api.clock import CLOCK_OPERATIONS
 from kapiserver.testing.control_api.faults import FAULT_OPERATIONS
+from kapiserver.testing.control_api.metrics import METRICS_OPERATIONS
 from kapiserver.testing.control_api.nodes import NODE_OPERATIONS
 from kapiserver.testing.control_api.objects import OBJECT_OPERATIONS
 from kapiserver.testing.control_api.pods import POD_OPERATIONS
@@ -43,6 +44,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *OBJECT_OPERATIONS,
     *POD_OPERATIONS,
     *NODE_OPERATIONS,
+    *METRICS_OPERATIONS,
     *STATE_OPERATIONS,
     *USER_OPERATIONS,
     Operation(

@@ -29,6 +29,7 @@ _BY_ANNOTATION: Mapping[str, Schema] = {
     "Condition": STRING,
     "Sequence[str]": {"type": "array", "items": STRING},
     "Sequence[Tree]": {"type": "array", "items": {"type": "object"}},
+    "Mapping[str, str]": {"type": "object", "additionalProperties": STRING},
     "str | Sequence[str]": {"anyOf": [STRING, {"type": "array", "items": STRING}]},
 }
 """The JSON schema of an argument, by the annotation of the Python parameter."""

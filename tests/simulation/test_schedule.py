@@ -180,9 +180,12 @@ def test_scores(pod, nodes, running, best):
     assert decide(pod, a_snapshot(nodes, running)) == best
 
 
-def preempt(pod, nodes, running):
+def preempt(pod, nodes, running, budgets=()):
     """The victims on the chosen node."""
-    decision = schedule(PodInfo(pod), a_snapshot(nodes, running))
+    snapshot = a_snapshot(nodes, running)
+    for index, each in enumerate(budgets):
+        snapshot.budgets["shop", str(index)] = each
+    decision = schedule(PodInfo(pod), snapshot)
     assert isinstance(decision, Unschedulable)
     if not decision.victims:
         return None
@@ -219,10 +222,109 @@ def test_victims(running, victims):
     assert preempt(HIGH, nodes, running) == victims
 
 
+GIB = 1 << 30
+
+
+def with_images(node, **images):
+    found = [
+        {"names": [f"{name}:latest", f"{name}@sha256:1"], "sizeBytes": size}
+        for name, size in images.items()
+    ]
+    return node | {"status": node["status"] | {"images": found}}
+
+
+@pytest.mark.parametrize(
+    ("images", "best"),
+    [
+        ([{}, {}], "a"),
+        ([{}, {"i": GIB}], "b"),
+        ([{}, {"other": GIB}], "a"),
+        ([{"i": GIB}, {"i": GIB}], "a"),
+        ([{}, {"i": GIB // 1024}], "a"),
+    ],
+)
+def test_images(images, best):
+    """A node that has the image of a pod is better, unless the image is small."""
+    nodes = [with_images(a_node(name), **each) for name, each in zip("ab", images, strict=True)]
+    assert decide(a_pod(), a_snapshot(nodes)) == best
+
+
+def test_images_of_nodes():
+    """The snapshot counts the nodes with an image."""
+    snapshot = a_snapshot([with_images(a_node(name), i=GIB) for name in "ab"])
+    assert snapshot.nodes_with_image == {"i:latest": 2, "i@sha256:1": 2}
+    snapshot.set_node(a_node("a"))
+    assert snapshot.nodes_with_image == {"i:latest": 1, "i@sha256:1": 1}
+    snapshot.remove_node("b")
+    assert not snapshot.nodes_with_image
+
+
+def budget(name, allowed, labels, **status):
+    return {
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": allowed} | status,
+    }
+
+
+GUARDED = {"app": "guarded"}
+
+
+@pytest.mark.parametrize(
+    ("budgets", "victims"),
+    [
+        ([], ("a", ["x"])),
+        ([budget("b", 0, GUARDED)], ("b", ["y"])),
+        ([budget("b", 1, GUARDED)], ("a", ["x"])),
+        ([budget("b", 0, GUARDED, disruptedPods={"x": "2026-01-01T00:00:00Z"})], ("a", ["x"])),
+        ([budget("b", 0, {})], ("a", ["x"])),
+        ([budget("b", 0, GUARDED) | {"metadata": {"name": "b", "namespace": "other"}}],
+         ("a", ["x"])),
+    ],
+)  # fmt: skip
+def test_budgets(budgets, victims):
+    """A node where no budget is violated is better than one with less important victims."""
+    running = [low("a", "x", "4", labels=GUARDED), low("b", "y", "4", priority=10)]
+    assert preempt(HIGH, [a_node("a"), a_node("b")], running, budgets) == victims
+
+
+@pytest.mark.parametrize(
+    ("running", "victims"),
+    [
+        ([low("a", "x", "2", labels=GUARDED), low("a", "y", "2", priority=5)], ["y"]),
+        ([low("a", "x", "4", labels=GUARDED)], ["x"]),
+        (
+            [low("a", "x", "1", labels=GUARDED), low("a", "y", "1", 5), low("a", "z", "2", 9)],
+            ["z"],
+        ),
+    ],
+)
+def test_protected_pods_are_put_back_first(running, victims):
+    """On a node, a pod that a budget protects is a victim only if nothing else helps."""
+    budgets = [budget("b", 0, GUARDED)]
+    assert preempt(HIGH, [a_node("a")], running, budgets) == ("a", victims)
+
+
+VICTIM = {
+    "conditions": [
+        {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    ]
+}
+
+
+def test_pods_that_end_for_other_reasons():
+    """A pod that somebody deletes on the nominated node is no reason to wait."""
+    pod = HIGH | {"status": {"nominatedNodeName": "b"}}
+    ending = low("b", "x", "4")
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    running = [low("a", "y", "4"), ending]
+    assert preempt(pod, [a_node("a"), a_node("b")], running) == ("a", ["y"])
+
+
 def test_nominated_pod_waits_for_its_victims():
     """A pod whose victims are ending causes no more victims, and gets its node when it is free."""
     pod = HIGH | {"status": {"nominatedNodeName": "b"}}
-    ending = low("b", "x", "4")
+    ending = low("b", "x", "4", status=VICTIM)
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     snapshot = a_snapshot([a_node("a"), a_node("b")], [low("a", "y", "4"), ending])
     assert decide(pod, snapshot).endswith(

@@ -59,6 +59,10 @@ class Cluster:
         await self.pods.patch(name, {"status": {"phase": "Succeeded"}}, subresource="status")
         await self.settle()
 
+    async def events_of(self, name):
+        events = await self._workloads.items("events", "v1")
+        return [each for each in events if each["involvedObject"]["name"] == name]
+
     async def events(self):
         return [
             (each["involvedObject"]["name"], each["reason"], each["source"]["component"])
@@ -75,7 +79,8 @@ def on_cluster(test):
     async def run():
         async with running("kube-scheduler", "resourceclaim-controller") as workloads:
             classes = workloads.client.resource("scheduling.k8s.io/v1", "priorityclasses")
-            await classes.create({"metadata": {"name": "high"}, "value": 100})
+            for name, value in (("high", 100), ("highest", 1000)):
+                await classes.create({"metadata": {"name": name}, "value": value})
             await test(Cluster(workloads))
 
     def run_test():
@@ -192,6 +197,31 @@ async def test_nominated_pods_keep_their_room(it):
     await it.pods.delete("high")
     await it.settle()
     assert await it.node_of("low-2") == "one"
+
+
+@on_cluster
+async def test_less_important_nominations_end(it):
+    """A pod that displaces others ends the nomination of a less important pod for that node."""
+    await it.add_node(pods="1")
+    await it.add_pod("low")
+    await it.add_pod("high", priorityClassName="high")
+    assert (await it.pods.get("high"))["status"]["nominatedNodeName"] == "one"
+    await it.add_pod("highest", priorityClassName="highest")
+    assert (await it.pods.get("highest"))["status"]["nominatedNodeName"] == "one"
+    assert "nominatedNodeName" not in (await it.pods.get("high"))["status"]
+
+
+@on_cluster
+async def test_pods_are_tried_again_after_five_minutes(it):
+    """A pod that fits nowhere is tried again every five minutes, and not before."""
+    await it.add_node()
+    await it.add_pod(requests={"cpu": "100"})
+    for count in (1, 2, 3):
+        (event,) = await it.events_of("web")
+        assert event["count"] == count
+        await it.advance(299)
+        assert (await it.events_of("web"))[0]["count"] == count
+        await it.advance(1)
 
 
 @on_cluster

@@ -18,7 +18,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.group import CORE
+from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.controller import Controller, EventHandler
@@ -31,6 +31,7 @@ from kapiserver.simulation.scheduler.claim_reservations import ClaimReservations
 from kapiserver.simulation.scheduler.pending_pods import PendingPods
 from kapiserver.simulation.scheduler.plugins.dynamic_resources import resource_claim_gate
 from kapiserver.simulation.scheduler.pod_info import PodInfo
+from kapiserver.simulation.scheduler.preemption import PREEMPTION
 from kapiserver.simulation.scheduler.schedule import Placement, Unschedulable, schedule
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
 from kapiserver.simulation.scheduler.snapshot import Snapshot
@@ -39,10 +40,11 @@ from kapiserver.storage.errors import StorageError
 from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 
+POLICY = GroupVersion("policy", "v1")
 NAME = "default-scheduler"
 """The `schedulerName` of the pods that this scheduler is responsible for."""
-_BACKOFF_SECONDS = 1.0
 _MAX_EVENT_MESSAGE = 1024
+_TRUNCATED = " ..."
 
 
 class Scheduler(Controller[ObjectKey]):
@@ -59,6 +61,7 @@ class Scheduler(Controller[ObjectKey]):
         self.watch(RESOURCE, "devicetaintrules", self._on_class(inventory.taint_rules))
         self.watch(RESOURCE, "resourceslices", self._on_slice)
         self.watch(RESOURCE, "resourceclaims", self._on_resource_claim)
+        self.watch(POLICY, "poddisruptionbudgets", self._on_budget)
         self.watch(CORE, "namespaces", self._on_namespace)
         self.watch(CORE, "persistentvolumes", self._on_volume)
         self.watch(CORE, "persistentvolumeclaims", self._on_claim)
@@ -66,6 +69,14 @@ class Scheduler(Controller[ObjectKey]):
         self.watch(CORE, "pods", self._on_pod)
 
     # Changes: each handler returns the pods that it makes active.
+
+    def _on_budget(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        key = change.last.key
+        if change.new is None:
+            self._snapshot.budgets.pop((key.namespace, key.name), None)
+        else:
+            self._snapshot.budgets[key.namespace, key.name] = change.new.tree()
+        return ()
 
     def _on_namespace(self, change: ObjectChange) -> Iterable[ObjectKey]:
         name = change.last.key.name
@@ -128,10 +139,11 @@ class Scheduler(Controller[ObjectKey]):
             self._snapshot.remove_node(change.last.key.name)
             return self._pending.activate(_depends_on_pods)  # a domain less may be even
         node = change.new.tree()
-        if change.old is not None and _room_of(change.old.tree()) == _room_of(node):
-            return ()
-        self._snapshot.set_node(node)
-        return self._pending.activate(_always)
+        old = None if change.old is None else change.old.tree()
+        is_as_before = old is not None and _room_of(old) == _room_of(node)
+        if old is None or not is_as_before or _images_of(old) != _images_of(node):
+            self._snapshot.set_node(node)
+        return () if is_as_before else self._pending.activate(_always)
 
     def _on_pod(self, change: ObjectChange) -> Iterable[ObjectKey]:
         old, new = change.old, change.new
@@ -200,10 +212,10 @@ class Scheduler(Controller[ObjectKey]):
     async def reconcile(self, key: ObjectKey) -> None:
         """Decide about all active pods, the highest priority first, not only about that of the key:
         the queue of keys knows no priorities."""
-        self._pending.retry(key)
+        self._wait(key)
         while (pod := self._pending.pop()) is not None:
             if resource_claim_gate(pod, self._snapshot):
-                self._pending.park(ObjectKey(pod.namespace, pod.name))
+                self._park(pod)
                 continue
             try:
                 decision = schedule(pod, self._snapshot)
@@ -218,6 +230,17 @@ class Scheduler(Controller[ObjectKey]):
                 await self._fail(
                     pod, f'binding rejected: running Bind plugin "DefaultBinder": {error}'
                 )
+
+    def _park(self, pod: PodInfo) -> None:
+        key = ObjectKey(pod.namespace, pod.name)
+        self._pending.park(key, self.clock.now())
+        self._wait(key)
+
+    def _wait(self, key: ObjectKey) -> None:
+        """Try a waiting pod again when its time is over."""
+        seconds = self._pending.retry(key, self.clock.now())
+        if seconds is not None:
+            self.queue.add_after(key, seconds)
 
     async def _bind(self, pod: PodInfo, placement: Placement) -> None:
         node = placement.node
@@ -242,7 +265,7 @@ class Scheduler(Controller[ObjectKey]):
         await self._events.note(pod.pod, "Scheduled", message)
 
     async def _report(self, pod: PodInfo, decision: Unschedulable) -> None:
-        self._pending.park(ObjectKey(pod.namespace, pod.name))
+        self._park(pod)
         nominated = decision.nominated_node
         self._nominate(pod, nominated)
         await self._write_condition(pod, "Unschedulable", decision.message, nominated)
@@ -253,17 +276,18 @@ class Scheduler(Controller[ObjectKey]):
     async def _fail(self, pod: PodInfo, message: str) -> None:
         """Report an error and try the pod again later."""
         key = ObjectKey(pod.namespace, pod.name)
-        self._pending.back_off(key)
-        self.queue.add_after(key, _BACKOFF_SECONDS)
+        self._pending.back_off(key, self.clock.now())
+        self._wait(key)
+        self._nominate(pod, "")
         try:
-            await self._write_condition(pod, "SchedulerError", message, pod.nominated_node)
+            await self._write_condition(pod, "SchedulerError", message, "")
         except (StatusError, StorageError):
             return  # the next attempt reports it
 
     async def _write_condition(
         self, pod: PodInfo, reason: str, message: str, nominated: str
     ) -> None:
-        await self._events.warn(pod.pod, "FailedScheduling", message[:_MAX_EVENT_MESSAGE])
+        await self._events.warn(pod.pod, "FailedScheduling", _truncated(message))
         now = timestamp(self.clock.now())
 
         def change(current: Tree) -> Tree:
@@ -280,8 +304,14 @@ class Scheduler(Controller[ObjectKey]):
         await update_object(pods, pod.name, change, subresource="status", uid=pod.uid)
 
     async def _evict(self, pod: PodInfo, decision: Unschedulable) -> None:
-        """Delete the victims of a preemption, if it has any."""
-        reason, now = "PreemptionByScheduler", timestamp(self.clock.now())
+        """Delete the victims of a preemption, if it has any, and end the nominations of less
+        important pods for their node."""
+        for other in list(self._snapshot.nominated.values()):
+            is_same_node = decision.victims and other.node_name == decision.nominated_node
+            if is_same_node and other.priority < pod.priority:
+                self._nominate(other, "")
+                await self._clear_nomination(other)
+        reason, now = PREEMPTION, timestamp(self.clock.now())
         message = f"{NAME}: preempting to accommodate a higher priority pod"
         for victim in decision.victims:
             if victim.is_terminating:
@@ -300,6 +330,21 @@ class Scheduler(Controller[ObjectKey]):
                 await delete_object(pods, victim.name, uid=victim.uid)
             text = f"Preempted by pod {pod.uid} on node {decision.nominated_node}"
             await self._events.note(victim.pod, "Preempted", text)
+
+    async def _clear_nomination(self, pod: PodInfo) -> None:
+        def change(current: Tree) -> Tree:
+            (current.get("status") or {}).pop("nominatedNodeName", None)
+            return current
+
+        pods = self.context.resource("v1", "pods", namespace=pod.namespace)
+        await update_object(pods, pod.name, change, subresource="status", uid=pod.uid)
+
+
+def _truncated(message: str) -> str:
+    """Return a message that is short enough for an event."""
+    if len(message) <= _MAX_EVENT_MESSAGE:
+        return message
+    return message[: _MAX_EVENT_MESSAGE - len(_TRUNCATED)] + _TRUNCATED
 
 
 def _always(_pod: PodInfo) -> bool:
@@ -324,6 +369,10 @@ def _room_of(node: Tree) -> tuple[object, ...]:
     spec = node.get("spec") or {}
     allocatable = value_at(node, "status", "allocatable")
     return labels_of(node), spec.get("taints"), spec.get("unschedulable"), allocatable
+
+
+def _images_of(node: Tree) -> object:
+    return value_at(node, "status", "images")
 
 
 def _is_same_request(old: Tree, new: Tree) -> bool:

@@ -4,8 +4,8 @@
 | --- | --- | --- |
 | active | a new or changed pod; a change that may help | `pop`: by priority, then by age |
 | in progress | `pop` | `park`, `back_off`, `remove` |
-| parked | `park`: no node fits | `activate`, or a change of the pod |
-| backing off | `back_off`: a request failed | `retry` when the time is over, or as a parked one |
+| parked | `park`: no node fits | `activate`, a change of the pod, `retry` after five minutes |
+| backing off | `back_off`: an error | `retry` after 1 to 10 seconds, or a change of the pod |
 
 A pod is parked before the message about it is written: a change that arrives during the write
 activates it. Mirrors pkg/scheduler/backend/queue, without its backoff of unschedulable pods, which
@@ -20,6 +20,9 @@ from typing import NamedTuple
 
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.storage.cache.entry import ObjectKey
+
+_MAX_PARKED_SECONDS = 300.0
+_MIN_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 1.0, 10.0
 
 
 class _Turn(NamedTuple):
@@ -37,8 +40,9 @@ class PendingPods:
         self._pods: dict[ObjectKey, PodInfo] = {}
         self._heap: list[_Turn] = []
         self._active: dict[ObjectKey, _Turn] = {}
-        self._parked: dict[ObjectKey, None] = {}
-        self._backing_off: set[ObjectKey] = set()
+        self._parked: dict[ObjectKey, float] = {}
+        self._backing_off: dict[ObjectKey, float] = {}
+        self._errors: dict[ObjectKey, int] = {}
 
     def __contains__(self, key: ObjectKey) -> bool:
         return key in self._pods
@@ -58,7 +62,8 @@ class PendingPods:
         self._pods.pop(key, None)
         self._active.pop(key, None)
         self._parked.pop(key, None)
-        self._backing_off.discard(key)
+        self._backing_off.pop(key, None)
+        self._errors.pop(key, None)
 
     def pop(self) -> PodInfo | None:
         """Return the active pod whose turn is next; None if no pod is active."""
@@ -69,20 +74,29 @@ class PendingPods:
                 return self._pods[turn.key]
         return None
 
-    def park(self, key: ObjectKey) -> None:
-        """Let a pod wait for a change that may help."""
+    def park(self, key: ObjectKey, now: float) -> None:
+        """Let a pod wait for a change that may help, at most for five minutes."""
         if key in self._pods:
-            self._parked[key] = None
+            self._errors.pop(key, None)
+            self._parked[key] = now + _MAX_PARKED_SECONDS
 
-    def back_off(self, key: ObjectKey) -> None:
-        """Let a pod wait until `retry`."""
+    def back_off(self, key: ObjectKey, now: float) -> None:
+        """Let a pod wait after an error, twice as long as after the error before."""
         if key in self._pods:
-            self._backing_off.add(key)
+            errors = self._errors[key] = self._errors.get(key, 0) + 1
+            seconds = min(_MIN_BACKOFF_SECONDS * 2.0 ** min(errors - 1, 10), _MAX_BACKOFF_SECONDS)
+            self._backing_off[key] = now + seconds
 
-    def retry(self, key: ObjectKey) -> None:
-        """Make a pod active whose backoff is over."""
-        if key in self._backing_off:
+    def retry(self, key: ObjectKey, now: float) -> float | None:
+        """Make a pod active whose time is over. Return the seconds until then; None if the pod does
+        not wait."""
+        time = self._parked.get(key, self._backing_off.get(key))
+        if time is None:
+            return None
+        if time <= now:
             self._activate(key)
+            return None
+        return time - now
 
     def activate(self, may_help: Callable[[PodInfo], bool]) -> list[ObjectKey]:
         """Make the parked pods active that a change may help, and return their keys."""
@@ -93,7 +107,7 @@ class PendingPods:
 
     def _activate(self, key: ObjectKey) -> None:
         self._parked.pop(key, None)
-        self._backing_off.discard(key)
+        self._backing_off.pop(key, None)
         pod = self._pods[key]
         turn = self._active[key] = _Turn(-pod.priority, pod.created, key)
         heapq.heappush(self._heap, turn)

@@ -64,7 +64,7 @@ def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
     """Decide about a pod. The snapshot remembers where the search ended, and is not changed
     otherwise. Raises SchedulingError."""
     if not snapshot.nodes:
-        return Unschedulable(_NO_NODES, pod.nominated_node)
+        return Unschedulable(_NO_NODES)
     nominated = _nominated_node(pod, snapshot)
     if nominated is not None:
         return _placement(pod, snapshot, nominated)

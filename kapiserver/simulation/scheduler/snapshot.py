@@ -19,6 +19,7 @@ from kapiserver.simulation.scheduler.requests import Quantities, quantities_of
 class NodeInfo:
     """A node and its pods.
 
+    images              the sizes of the images on the node, by name
     requested           the sum of the requests of its pods
     scored_requested    the sum of the requests that count in scores
     """
@@ -32,6 +33,7 @@ class NodeInfo:
         self.allocatable: Quantities = {}
         self.requested: Quantities = {}
         self.scored_requested: Quantities = {}
+        self.images: Mapping[str, int] = {}
         self.pods: dict[str, PodInfo] = {}
 
     def set(self, node: Tree) -> None:
@@ -41,6 +43,11 @@ class NodeInfo:
         self.taints = value_at(node, "spec", "taints") or ()
         self.is_unschedulable = bool(value_at(node, "spec", "unschedulable"))
         self.allocatable = quantities_of(value_at(node, "status", "allocatable"))
+        self.images = {
+            name: each.get("sizeBytes") or 0
+            for each in value_at(node, "status", "images") or ()
+            for name in each.get("names") or ()
+        }
 
     def add(self, pod: PodInfo) -> None:
         """Add a pod that is not on the node."""
@@ -63,13 +70,15 @@ def _add_all(total: Quantities, amounts: Quantities, sign: int) -> None:
 class Snapshot:
     """The nodes and pods of a cluster.
 
-    namespaces      the labels of each namespace, for selectors of namespaces
-    with_affinity   the pods on nodes that have affinity or anti-affinity to other pods
-    claims          the PersistentVolumeClaims, by namespace and name
-    volumes         the PersistentVolumes, by name
-    inventory       the devices of dynamic resource allocation
-    nominated       pending pods on the nodes where their victims are ending, by uid
-    search_start    where the search for nodes continues, so that large clusters fill evenly
+    namespaces          the labels of each namespace, for selectors of namespaces
+    with_affinity       the pods on nodes that have affinity or anti-affinity to other pods
+    claims              the PersistentVolumeClaims, by namespace and name
+    volumes             the PersistentVolumes, by name
+    budgets             the PodDisruptionBudgets, by namespace and name
+    inventory           the devices of dynamic resource allocation
+    nominated           pending pods on the nodes where their victims are ending, by uid
+    nodes_with_image    how many nodes have an image, by its name
+    search_start        where the search for nodes continues, so that large clusters fill evenly
     """
 
     def __init__(self) -> None:
@@ -80,9 +89,11 @@ class Snapshot:
         self.with_affinity: dict[str, PodInfo] = {}
         self.claims: dict[tuple[str, str], Tree] = {}
         self.volumes: dict[str, Tree] = {}
+        self.budgets: dict[tuple[str, str], Tree] = {}
         self.inventory = Inventory()
         self.nominated: dict[str, PodInfo] = {}
         self.search_start = 0
+        self.nodes_with_image: Counter[str] = Counter()
         self._replicas: dict[str, Counter[str]] = {}
 
     @property
@@ -104,12 +115,17 @@ class Snapshot:
 
     def set_node(self, node: Tree) -> None:
         """Add a node, or replace it and keep its pods."""
-        self._node_of(name_of(node)).set(node)
+        info = self._node_of(name_of(node))
+        self._count_images(info, -1)
+        info.set(node)
+        self._count_images(info, 1)
         self._existing = None
 
     def remove_node(self, name: str) -> None:
         """Remove a node; its pods are remembered."""
         node = self._node_of(name)
+        self._count_images(node, -1)
+        node.images = {}
         node.exists = False
         self._existing = None
         self._forget_unused(node)
@@ -143,6 +159,12 @@ class Snapshot:
     def replicas(self, owner: str) -> Mapping[str, int]:
         """Return the number of replicas of an owner on each node that has some."""
         return self._replicas.get(owner, {})
+
+    def _count_images(self, node: NodeInfo, change: int) -> None:
+        for name in node.images:
+            self.nodes_with_image[name] += change
+            if not self.nodes_with_image[name]:
+                del self.nodes_with_image[name]
 
     def _count_replica(self, pod: PodInfo, change: int) -> None:
         if not pod.owner or pod.is_terminating:

@@ -1,7 +1,4 @@
-"""The scores and their weights, as in kube-scheduler's default profile.
-
-ImageLocality is left out, because simulated nodes have no images.
-"""
+"""The scores and their weights, as in kube-scheduler's default profile."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from kapiserver.simulation.scheduler.plugins.dynamic_resources import device_scores
+from kapiserver.simulation.scheduler.plugins.image_locality import image_scores
 from kapiserver.simulation.scheduler.plugins.inter_pod_affinity import pod_affinity_scores
 from kapiserver.simulation.scheduler.plugins.node_affinity import node_affinity_scores
 from kapiserver.simulation.scheduler.plugins.node_resources import (
@@ -32,6 +30,7 @@ _SCORES: tuple[tuple[int, _Scores], ...] = (
     (2, device_scores),
     (1, least_allocated_scores),
     (1, balanced_allocation_scores),
+    (1, image_scores),
 )
 
 

@@ -399,6 +399,24 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="persistentvolume-binder-controller",
+        aliases=("persistentvolume-binder",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.volumes.persistent_volume_binder:PersistentVolumeBinder")
+        ),
+        user=_account("persistent-volume-binder"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
+        name="ephemeral-volume-controller",
+        aliases=("ephemeral-volume",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.volumes.ephemeral_volumes:EphemeralVolumeController")
+        ),
+        user=_account("ephemeral-volume-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

@@ -7,6 +7,8 @@ plugin/pkg/admission/network/defaultingressclass.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from msgspec import Struct
 
 from kapiserver.api.accessors import annotations_of, name_of
@@ -17,6 +19,12 @@ from kapiserver.api.networking.v1 import IngressSpec
 from kapiserver.api.types import Tree, Type
 from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
+
+STORAGE_CLASS_MARKS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+"""The annotations of which one makes a StorageClass the default."""
 
 
 class _ClassField(Struct, frozen=True, kw_only=True):
@@ -42,10 +50,7 @@ _CLASS_FIELDS = {
         legacy_annotation="volume.beta.kubernetes.io/storage-class",
         version=GroupVersion("storage.k8s.io", "v1"),
         classes="storageclasses",
-        default_annotations=(
-            "storageclass.kubernetes.io/is-default-class",
-            "storageclass.beta.kubernetes.io/is-default-class",
-        ),
+        default_annotations=STORAGE_CLASS_MARKS,
     ),
     "ingresses": _ClassField(
         spec=IngressSpec,
@@ -79,10 +84,14 @@ async def _default_class(server: Server, class_field: _ClassField) -> str:
     """Return the name of the newest class that is a default, or ""."""
     store = server.stores.by_name(class_field.version, class_field.classes)
     entries = await store.cached_entries()
+    return newest_default((entry.tree() for entry in entries), class_field.default_annotations)
+
+
+def newest_default(classes: Iterable[Tree], marks: Collection[str]) -> str:
+    """Return the name of the newest class that has one of the annotations `marks`, or "". Of
+    classes of the same age the first by name counts."""
     marked = [
-        tree
-        for tree in (entry.tree() for entry in entries)
-        if any(annotations_of(tree).get(mark) == "true" for mark in class_field.default_annotations)
+        tree for tree in classes if any(annotations_of(tree).get(mark) == "true" for mark in marks)
     ]
     marked.sort(key=name_of)
     youngest = max(

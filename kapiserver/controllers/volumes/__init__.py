@@ -1,0 +1,1 @@
+"""The controllers of volumes: they bind claims to volumes, expand and attach them."""

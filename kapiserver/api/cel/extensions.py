@@ -28,7 +28,8 @@ class Extensions(Struct, frozen=True, kw_only=True):
 
     bindings     whether expressions may use `cel.bind`
     struct_type  returns the type of `Name{...}` for a name; None for an unknown name
-    functions    returns the overloads of a further function; empty for an unknown function
+    functions    returns the overloads that a function or operator has besides those of the base
+                 environment; empty for none
     """
 
     bindings: bool = False
@@ -37,7 +38,7 @@ class Extensions(Struct, frozen=True, kw_only=True):
 
     def overloads_of(self, name: str) -> Sequence[Overload]:
         """Return all overloads of a function; empty for an unknown function."""
-        return overloads_of(name) or self.functions(name)
+        return (*overloads_of(name), *self.functions(name))
 
 
 BASE = Extensions()

@@ -68,6 +68,7 @@ from kapiserver.rpc.loading import BadGroups
 from kapiserver.rpc.registration import ConversionError, RPCError
 from kapiserver.rpc.serving import MissingExtra
 from kapiserver.rpc.sockets import SocketInUse
+from kapiserver.simulation.kwok.expressions import ExpressionError
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
 from kapiserver.storage import errors as storage
 from kapiserver.storage.cache.query import FetchRequired
@@ -106,6 +107,7 @@ CAUGHT = {
     EtcdError,  # the etcd store raises an error of the KV contract instead
     EventTooLarge,  # the backend of audit drops and counts the event
     EvaluationError,  # likewise, of an expression without a value
+    ExpressionError,  # the usage of the container counts as 0
     ExpressionFailed,  # the webhook or policy decides as its failurePolicy says
     ClaimProblem,  # the scheduler lets the pod wait, the controller makes its claim
     FetchRequired,  # storage/cache/offload.py repeats the work in a thread

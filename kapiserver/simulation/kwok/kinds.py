@@ -8,6 +8,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.simulation.kwok.schemas import items, record, text
 from kapiserver.simulation.kwok.stage_schema import STAGE
+from kapiserver.simulation.kwok.usage_schema import CLUSTER_RESOURCE_USAGE, RESOURCE_USAGE
 
 KWOK = GroupVersion("kwok.x-k8s.io", "v1alpha1")
 
@@ -37,7 +38,11 @@ class KwokKind:
     namespaced: bool = False
 
 
-KINDS = (KwokKind("Stage", "stages", STAGE),)
+KINDS = (
+    KwokKind("Stage", "stages", STAGE),
+    KwokKind("ResourceUsage", "resourceusages", RESOURCE_USAGE, namespaced=True),
+    KwokKind("ClusterResourceUsage", "clusterresourceusages", CLUSTER_RESOURCE_USAGE),
+)
 """To add a kind: write the schema of its spec in a module here, and a record in this table."""
 
 

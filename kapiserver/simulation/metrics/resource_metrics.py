@@ -6,7 +6,7 @@ A pod has metrics while one of its containers runs, and its node is simulated.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from kapiserver.api.accessors import labels_of, name_of, namespace_of
@@ -18,21 +18,18 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.target_resolver import resolve_target
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.workloads.pods import node_of
-from kapiserver.simulation.containers import is_running
+from kapiserver.simulation.metrics.measurements import measure
 from kapiserver.simulation.metrics.usage import (
     Usage,
-    container_usage,
     node_usage,
     quantities,
 )
-from kapiserver.simulation.node_objects import SIMULATED
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.lifecycle import timestamp
 
 _VERSION = "metrics.k8s.io/v1beta1"
 _WINDOW = "15s"
 _SELECTORS = ("labelSelector", "fieldSelector")
-_ONLY_SIMULATED = f"{SIMULATED}=true"
 
 
 async def read_resource_metrics(server: Server, info: RequestInfo, query: Query) -> Tree:
@@ -59,49 +56,31 @@ def _client(server: Server, resource: str, namespace: str = "") -> ResourceClien
     return client.resource("v1", resource, namespace=namespace).shared
 
 
-async def _simulated_nodes(server: Server) -> Sequence[Tree]:
-    listed = await _client(server, "nodes").list(labelSelector=_ONLY_SIMULATED)
-    return listed["items"]  # type: ignore[no-any-return]
-
-
 async def _pod_metrics(server: Server, namespace: str, selectors: Mapping[str, Any]) -> list[Tree]:
-    pods = (await _client(server, "pods", namespace).list(**selectors))["items"]
-    nodes = {name_of(node) for node in await _simulated_nodes(server)}
+    measurements = await measure(server)
     found = []
-    for pod in pods:
+    for pod in (await _client(server, "pods", namespace).list(**selectors))["items"]:
         containers = [
-            {"name": each["name"], "usage": quantities(container_usage(pod, each))}
-            for each in _running_containers(pod)
+            {"name": name, "usage": quantities(usage)}
+            for name, usage in measurements.of_pod(pod).items()
         ]
-        if containers and node_of(pod) in nodes:
+        if containers:
             found.append(_metrics(server, "PodMetrics", pod) | {"containers": containers})
     return found
-
-
-def _running_containers(pod: Tree) -> Iterator[Tree]:
-    """Yield the containers, sidecars and init containers of a pod that run."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    for specs, statuses in (
-        ("containers", "containerStatuses"),
-        ("initContainers", "initContainerStatuses"),
-    ):
-        running = {each.get("name") for each in status.get(statuses) or () if is_running(each)}
-        yield from (each for each in spec.get(specs) or () if each.get("name") in running)
 
 
 async def _node_metrics(
     server: Server, _namespace: str, selectors: Mapping[str, Any]
 ) -> list[Tree]:
-    names = {name_of(node) for node in await _simulated_nodes(server)}
+    measurements = await measure(server)
     usages: dict[str, list[Usage]] = defaultdict(list)
     for pod in (await _client(server, "pods").list())["items"]:
-        usages[node_of(pod)] += (container_usage(pod, each) for each in _running_containers(pod))
-    nodes = (await _client(server, "nodes").list(**selectors))["items"]
+        usages[node_of(pod)] += measurements.of_pod(pod).values()
     return [
         _metrics(server, "NodeMetrics", node)
         | {"usage": quantities(node_usage(node, usages[name_of(node)]))}
-        for node in nodes
-        if name_of(node) in names
+        for node in (await _client(server, "nodes").list(**selectors))["items"]
+        if name_of(node) in measurements.nodes
     ]
 
 

@@ -2,7 +2,8 @@
 
     1. what an annotation says: `simulation.kapiserver.dev/cpu-usage.web` for the container `web`,
        else `simulation.kapiserver.dev/cpu-usage` for each container of the pod
-    2. else what a container does that waits for work: a tenth of the CPU that it requests, half of
+    2. else what a ResourceUsage of kwok says
+    3. else what a container does that waits for work: a tenth of the CPU that it requests, half of
        the memory, or very little without a request
 
 An annotation is a quantity, or a percentage of the request: `500m`, `80%`.
@@ -51,12 +52,20 @@ def read_memory_usage(text: str) -> int:
     return used(text, "memory", None)
 
 
-def container_usage(pod: Tree, container: Tree) -> Usage:
-    """Return what a running container uses."""
-    return {resource: _container_usage(pod, container, resource) for resource in _SCALES}
+def container_usage(
+    pod: Tree, container: Tree, described: Mapping[str, float] | None = None
+) -> Usage:
+    """Return what a running container uses.
+
+    described  what a ResourceUsage says, in CPUs and bytes; a resource that is not in it counts
+               as 0. None: nothing says it
+    """
+    return {resource: _container_usage(pod, container, resource, described) for resource in _SCALES}
 
 
-def _container_usage(pod: Tree, container: Tree, resource: str) -> int:
+def _container_usage(
+    pod: Tree, container: Tree, resource: str, described: Mapping[str, float] | None
+) -> int:
     request = value_at(container, "resources", "requests", resource)
     annotations = annotations_of(pod)
     for suffix in (f".{container.get('name')}", ""):
@@ -64,6 +73,8 @@ def _container_usage(pod: Tree, container: Tree, resource: str) -> int:
         amount = _readable(text, resource, request)
         if amount is not None:
             return amount
+    if described is not None:
+        return round(described.get(resource, 0.0) * 10.0 ** -_SCALES[resource])
     if request is None:
         return used(_IDLE[resource], resource, None)
     return used(f"{_IDLE_PERCENT[resource]}%", resource, request)

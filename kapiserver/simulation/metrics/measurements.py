@@ -1,0 +1,71 @@
+"""What the pods of simulated nodes use at one time, and what says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kapiserver.api.accessors import name_of
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import APISERVER
+from kapiserver.controllers.workloads.pods import node_of
+from kapiserver.simulation.containers import is_running
+from kapiserver.simulation.kwok.expressions import Surroundings
+from kapiserver.simulation.kwok.kinds import KWOK
+from kapiserver.simulation.kwok.resource_usage import ResourceUsages
+from kapiserver.simulation.metrics.usage import Usage, container_usage
+from kapiserver.simulation.node_objects import SIMULATED
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The simulated nodes by name, and what says what their pods use."""
+
+    nodes: Mapping[str, Tree]
+    usages: ResourceUsages
+
+    def of_pod(self, pod: Tree) -> dict[str, Usage]:
+        """Return what the running containers of a pod use, by name; nothing if its node is not
+        simulated."""
+        node = self.nodes.get(node_of(pod))
+        if node is None:
+            return {}
+        return {
+            each["name"]: container_usage(pod, each, self.usages.amounts(node, pod, each))
+            for each in _running_containers(pod)
+        }
+
+
+async def measure(server: Server) -> Measurements:
+    """Read what is needed to measure. The kinds of kwok need not be there."""
+    nodes = await _list(server, "v1", "nodes", f"{SIMULATED}=true")
+    of_pods = await _list(server, str(KWOK), "resourceusages")
+    of_cluster = await _list(server, str(KWOK), "clusterresourceusages")
+    usages = ResourceUsages(of_pods, of_cluster, Surroundings(now=server.clock.now()))
+    return Measurements({name_of(node): node for node in nodes}, usages)
+
+
+async def _list(server: Server, version: str, resource: str, selector: str = "") -> Sequence[Tree]:
+    """Return the objects of a resource that a label selector selects; none if it is not
+    served."""
+    client = server.client(APISERVER, authorize=False).resource(version, resource)
+    try:
+        items: Sequence[Tree] = (await client.shared.list(labelSelector=selector))["items"]
+    except StatusError as error:
+        if error.reason != "NotFound":
+            raise
+        return ()
+    return items
+
+
+def _running_containers(pod: Tree) -> Iterator[Tree]:
+    """Yield the containers, sidecars and init containers of a pod that run."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    for specs, statuses in (
+        ("containers", "containerStatuses"),
+        ("initContainers", "initContainerStatuses"),
+    ):
+        running = {each.get("name") for each in status.get(statuses) or () if is_running(each)}
+        yield from (each for each in spec.get(specs) or () if each.get("name") in running)

@@ -12,6 +12,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Preconditions, Write
 from kapiserver.storage.errors import NotFound, ObjectConflict
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 from tests.storage.objectkit import (
     StorageHarness,
     config_map,
@@ -19,6 +21,7 @@ from tests.storage.objectkit import (
     finalizers,
     key,
     named,
+    open_harness,
     pod,
     put,
     run,
@@ -139,6 +142,29 @@ def test_background_takes_the_orphan_finalizer_away() -> None:
         assert (await store.delete(key("a"), query)).outcome == "deleted"
 
     run(test)
+
+
+class Kubelet(WrappedStore):
+    """Removes each object that is updated at once, as a kubelet removes a pod that has ended."""
+
+    async def update(self, key: str, value: bytes, **options: Any) -> Revision:
+        revision = await super().update(key, value, **options)
+        return await super().delete(key, expected=revision)
+
+
+async def test_kubelet_removes_a_pod_first() -> None:
+    """A deletion without a grace period succeeds if a kubelet removes the pod that it has marked
+    as terminating."""
+    async with open_harness() as inner:
+        harness = StorageHarness(Kubelet(inner.kv))
+        store = harness.of("pods")
+        await store.create(pod("a", node="n"))
+        deletion = await store.delete(key("a"), DeleteQuery(grace_period_seconds=0))
+        assert deletion.outcome == "deleted"
+        assert deletion.entry.tree()["metadata"]["deletionGracePeriodSeconds"] == 0
+        with pytest.raises(NotFound):
+            await store.delete(key("a"), DeleteQuery(grace_period_seconds=0))
+        harness.stores.stop()
 
 
 def test_grace_period_of_pods() -> None:

@@ -414,8 +414,13 @@ class ResourceStore(ResourceReader):
                 old = await self._offloader.tree(entry)
         if not plan.remove:
             return WriteResult(entry=entry, outcome="terminating")
-        deleted = await self._remove(entry, old, entry.value, dry_run=query.dry_run)
-        return WriteResult(entry=deleted, outcome="deleted")
+        try:
+            entry = await self._remove(entry, old, entry.value, dry_run=query.dry_run)
+        except Conflict as error:
+            # The update may have made a kubelet remove the pod (kubernetes/kubernetes#19403).
+            if plan.update is None or error.current is not None:
+                raise
+        return WriteResult(entry=entry, outcome="deleted")
 
     async def _remove(self, entry: Entry, last: Tree, value: bytes, *, dry_run: bool) -> Entry:
         """Delete the key and return the last object, at the revision of the deletion."""

@@ -49,6 +49,7 @@ from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.objects.object_codec import EncodingCache, ObjectCodec
 from kapiserver.storage.objects.store_registry import ROOT
 from tests import trees
+from tests.apiserver import customkit
 from tests.storage.etcd_server import shared_etcd
 from tests.storage.objectkit import JSON, PROTOBUF, SCHEME, StorageHarness
 
@@ -442,18 +443,9 @@ async def test_values_of_unknown_versions(store: KV) -> None:
 def test_values_of_a_deleted_definition() -> None:
     """An object that a request reads while the definition of its resource is deleted is no longer
     served."""
-    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
-    version = {"name": "v1", "served": True, "storage": True}
-    definition = {
-        "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": names,
-            "versions": [version],
-        },
-        "status": {"acceptedNames": names},
-    }
+    definition = customkit.definition(group="example.com")
+    definition["metadata"] |= {"uid": "u", "generation": 1}
+    definition["status"] = {"acceptedNames": definition["spec"]["names"]}
     scheme = Scheme()
     scheme.custom = CustomKinds([Definition(definition, lambda: definition)])
     kind_info = scheme.kind_info(GroupVersion("example.com", "v1"), "widgets")

@@ -13,6 +13,7 @@ from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
 
 if TYPE_CHECKING:
     from kapiserver.checking.finding import Finding
+    from kapiserver.checking.options import CheckOptions
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -45,6 +46,7 @@ def add_check_command(commands: _Commands) -> None:
         help=f"The Kubernetes release, from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}. Default: "
         f"1.{NEWEST_MINOR}.",
     )  # fmt: skip
+    _add_context_flags(check)
     check.add_argument(
         "--strict", action="store_true",
         help="Exit with status 1 for warnings, too. Off by default.",
@@ -52,6 +54,40 @@ def add_check_command(commands: _Commands) -> None:
     check.add_argument(
         "--output", choices=OUTPUTS, default="text",
         help="The form of the findings on standard output. Default: %(default)s.",
+    )  # fmt: skip
+
+
+def _add_context_flags(check: argparse.ArgumentParser) -> None:
+    """Add the flags for what an administrator has applied before."""
+    check.add_argument(
+        "--crds", action="append", default=[], metavar="DIR",
+        help="CustomResourceDefinitions that are there; may be repeated. Default: those among the "
+        "checked files.",
+    )  # fmt: skip
+    check.add_argument(
+        "--policies", action="append", default=[], metavar="DIR",
+        help="Admission policies with their bindings and parameters that are there; may be "
+        "repeated. Default: those among the checked files.",
+    )  # fmt: skip
+    check.add_argument(
+        "--cluster", metavar="SNAPSHOT",
+        help="The objects of a cluster: a file or folder of YAML, such as the output of kubectl "
+        "get -o yaml --show-managed-fields, or a recording of a test server. Default: an empty "
+        "cluster.",
+    )  # fmt: skip
+    check.add_argument(
+        "--against", metavar="PATH",
+        help="The files that were applied before: says what the server would refuse to change. "
+        "Default: nothing was applied before.",
+    )  # fmt: skip
+    check.add_argument(
+        "--as", dest="user", default="", metavar="USER",
+        help="The user who applies the objects, such as system:serviceaccount:ci:deployer; needs "
+        "roles of --rbac or --cluster. Default: an administrator.",
+    )  # fmt: skip
+    check.add_argument(
+        "--rbac", action="append", default=[], metavar="DIR",
+        help="Roles and bindings that are there; may be repeated. Default: those of every cluster.",
     )  # fmt: skip
 
 
@@ -67,17 +103,35 @@ def _check(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     import asyncio
 
-    from kapiserver.checking.check import CheckOptions, check_reads
+    from kapiserver.checking.check import check_reads
     from kapiserver.checking.inputs import read_inputs
     from kapiserver.checking.outputs import OUTPUTS as WRITERS
     from kapiserver.checking.outputs import Report, count_text
 
     inputs = read_inputs(options.paths)
-    check_options = CheckOptions(release=options.release, progress=_write_progress)
-    findings = asyncio.run(check_reads(inputs.reads, check_options))
+    findings = asyncio.run(check_reads(inputs.reads, _check_options(options)))
     sys.stdout.write(WRITERS[options.output](Report(findings=findings, files=inputs.files)))
     sys.stderr.write(f"{count_text(findings, inputs.objects)}\n")
     return _exit_status(findings, strict=options.strict)
+
+
+def _check_options(options: argparse.Namespace) -> CheckOptions:
+    """Read what the flags name. Raises OSError, ValueError."""
+    from kapiserver.checking.inputs import read_cluster, read_inputs
+    from kapiserver.checking.options import CheckOptions
+    from kapiserver.checking.silencing import read_file_rules
+
+    cluster, recording = read_cluster(options.cluster) if options.cluster else ((), None)
+    return CheckOptions(
+        release=options.release,
+        context=read_inputs([*options.crds, *options.policies, *options.rbac]).reads,
+        cluster=cluster,
+        recording=recording,
+        against=read_inputs([options.against] if options.against else []).reads,
+        user=options.user,
+        file_rules=read_file_rules(options.paths),
+        progress=_write_progress,
+    )
 
 
 def _exit_status(findings: list[Finding], *, strict: bool) -> int:

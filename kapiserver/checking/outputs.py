@@ -157,4 +157,10 @@ def count_text(findings: Iterable[Finding], objects: int) -> str:
     """Return a sentence with the numbers of objects, errors and warnings."""
     severities = [finding.severity for finding in findings]
     errors = severities.count(ERROR)
-    return f"{objects} objects: {errors} errors, {len(severities) - errors} warnings"
+    warnings = len(severities) - errors
+    found = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
+    return f"{_counted(objects, 'object')}: {found}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -14,22 +14,27 @@ from msgspec import Struct
 
 from kapiserver.api.accessors import namespace_of
 from kapiserver.api.group import GroupVersion, Resource
-from kapiserver.api.resource_client import StatusError
+from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authorization.forbidden import forbidden_message
 from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.internal_client import InternalClient
-from kapiserver.apiserver.user import MASTERS, User, with_authenticated
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import MASTERS, User, service_account_user, with_authenticated
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.app import RunningServer, serve
 from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import SystemClock
 from kapiserver.storage.concurrency.time_slice import unlimited_slices
+from kapiserver.storage.kv.contract import KV
 from kapiserver.testing.determinism.identifiers import InlineOffloader
+from kapiserver.testing.history.recorder import Recording
+from kapiserver.testing.history.replay import open_recording
 from kapiserver.testing.history.settling import settle
-from kapiserver.testing.state.memory_store import MemoryStore, open_memory_store
+from kapiserver.testing.state.memory_store import open_memory_store
 
 MANAGER = "kubectl"
 """The field manager of `kubectl apply --server-side`."""
@@ -42,6 +47,18 @@ _CONTROLLERS = (
 )
 _SERVICE_RANGE = "10.96.0.0/12"
 """The range of kubeadm. That of kube-apiserver has addresses for 254 Services only."""
+_STAMPS = ("resourceVersion", "uid", "creationTimestamp", "selfLink")
+"""Metadata that the server sets."""
+_POD_MAKERS = (
+    ("v1", "pods"),
+    ("v1", "replicationcontrollers"),
+    ("apps/v1", "daemonsets"),
+    ("apps/v1", "deployments"),
+    ("apps/v1", "replicasets"),
+    ("apps/v1", "statefulsets"),
+    ("batch/v1", "jobs"),
+    ("batch/v1", "cronjobs"),
+)
 _ADMINISTRATOR = User(
     name="kubernetes-admin", groups=with_authenticated("kubernetes-admin", (MASTERS,))
 )
@@ -59,19 +76,22 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class CheckServer:
-    """Applies objects as `kubectl apply --server-side` does, as an administrator."""
+    """Applies objects as `kubectl apply --server-side` does, as an administrator or a user."""
 
-    def __init__(self, running: RunningServer) -> None:
+    def __init__(self, running: RunningServer, *, has_snapshot: bool = False) -> None:
         self._running = running
+        self._has_snapshot = has_snapshot
         self._warnings = Warnings()
-        self._client = InternalClient(
-            self.server, _ADMINISTRATOR, user_agent=MANAGER, warnings=self._warnings
-        )
+        self._administrator = self._client(_ADMINISTRATOR)
+        self._reader = InternalClient(self.server, _ADMINISTRATOR, authorize=False)
 
     @property
     def server(self) -> Server:
         """The parts of the server."""
         return self._running.cluster.server
+
+    def _client(self, user: User) -> InternalClient:
+        return InternalClient(self.server, user, user_agent=MANAGER, warnings=self._warnings)
 
     def resource_of(self, tree: Tree) -> Resource:
         """Return the resource of an object. Raises NotRegistered if it is not served, ValueError
@@ -79,10 +99,15 @@ class CheckServer:
         version = GroupVersion.parse(tree["apiVersion"])
         return self.server.scheme.resource_of(version.with_kind(tree["kind"]))
 
-    async def apply(self, tree: Tree, resource: Resource, *, dry_run: bool = False) -> Outcome:
-        """Apply an object that has a name, or a prefix for one."""
-        namespace = (namespace_of(tree) or DEFAULT_NAMESPACE) if resource.namespaced else ""
-        objects = self._client.resource(tree["apiVersion"], resource.name, namespace=namespace)
+    async def apply(
+        self, tree: Tree, resource: Resource, *, dry_run: bool = False, user: User | None = None
+    ) -> Outcome:
+        """Apply an object that has a name, or a prefix for one. Without a user, an administrator
+        applies it."""
+        client = self._administrator if user is None else self._client(user)
+        objects = client.resource(
+            tree["apiVersion"], resource.name, namespace=namespace_in(tree, resource)
+        )
         options = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
         self._warnings.texts.clear()
         status = None
@@ -95,16 +120,117 @@ class CheckServer:
             status = error.status
         return Outcome(status=status, warnings=tuple(self._warnings.texts))
 
+    async def denial(self, user: User, tree: Tree, resource: Resource) -> str:
+        """Return the message of a verb that the user needs to apply an object and may not use, ""
+        if there is none. An object that is not there has to be created, too."""
+        name, namespace = str(tree["metadata"].get("name") or ""), namespace_in(tree, resource)
+        version = GroupVersion.parse(tree["apiVersion"])
+        is_there = name and await self.get(resource, version.version, namespace, name)
+        for verb in (*(("patch",) if name else ()), *(() if is_there else ("create",))):
+            info = RequestInfo(
+                verb=verb,
+                prefix="apis" if version.group else "api",
+                version=version,
+                namespace=namespace,
+                resource=resource.name,
+                name=name,
+                is_item=bool(name),
+            )
+            decision = await self.server.authorizer.authorize(user, info)
+            if not decision.allowed:
+                denied = f'{resource.qualified_name} "{name}" is forbidden: '
+                return denied + forbidden_message(user, info, decision.reason)
+        return ""
+
+    async def load(self, tree: Tree) -> Outcome:
+        """Store an object of a cluster, with its status. Its managed fields are kept; one without
+        them counts as applied by kubectl. Raises NotRegistered, ValueError."""
+        resource = self.resource_of(tree)
+        metadata = {
+            name: value
+            for name, value in (tree.get("metadata") or {}).items()
+            if name not in _STAMPS
+        }
+        namespace = namespace_in(tree, resource)
+        objects = self._reader.resource(tree["apiVersion"], resource.name, namespace=namespace)
+        obj = tree | {"metadata": metadata}
+        try:
+            stored = await self._store(objects, obj)
+            if tree.get("status") and any(each.name == "status" for each in resource.subresources):
+                await objects.update(stored | {"status": tree["status"]}, subresource="status")
+        except StatusError as error:
+            return Outcome(status=error.status)
+        return Outcome()
+
+    async def _store(self, objects: ResourceClient, obj: Tree) -> Tree:
+        """Store an object with its managed fields."""
+        metadata = dict(obj["metadata"])
+        managed_fields = metadata.pop("managedFields", None)
+        stored = await objects.apply(obj | {"metadata": metadata}, manager=MANAGER, force="true")
+        if managed_fields is None:
+            return stored
+        metadata = stored["metadata"] | {"managedFields": managed_fields}
+        return await objects.update(stored | {"metadata": metadata})
+
+    async def find(self, group: str, kind: str, namespace: str, name: str) -> Tree | None:
+        """Return a stored object, None if there is none."""
+        for resource in self.server.scheme.resources(group):
+            if resource.kind == kind and resource.stored:
+                return await self.get(resource, resource.versions[0], namespace, name)
+        return None
+
+    async def get(self, resource: Resource, version: str, namespace: str, name: str) -> Tree | None:
+        """Return a stored object in a version, None if there is none."""
+        group_version = str(GroupVersion(resource.group, version))
+        objects = self._reader.resource(
+            group_version, resource.name, namespace=namespace if resource.namespaced else ""
+        )
+        try:
+            return await objects.get(name)
+        except StatusError:
+            return None
+
+    async def pods(self, namespace: str) -> Sequence[Tree]:
+        """Return the pods of a namespace of the snapshot, and what makes pods there."""
+        if not self._has_snapshot:
+            return ()
+        lists = [
+            await self._reader.resource(version, name, namespace=namespace).list()
+            for version, name in _POD_MAKERS
+        ]
+        return [item for each in lists for item in each["items"]]
+
     async def settle(self) -> None:
         """Return when controllers, admission and authorizer know what was written."""
         await settle(self.server, self._running.controllers)
 
 
+def namespace_in(tree: Tree, resource: Resource) -> str:
+    """Return the namespace in which an object is applied, "" for a cluster-scoped kind."""
+    if not resource.namespaced:
+        return ""
+    namespace = namespace_of(tree)
+    return namespace if namespace and isinstance(namespace, str) else DEFAULT_NAMESPACE
+
+
+def user_of(name: str) -> User:
+    """Return the user of a name, which may be that of a service account."""
+    prefix, _, account = name.partition("system:serviceaccount:")
+    namespace, separator, account_name = account.partition(":")
+    if not prefix and separator:
+        return service_account_user(namespace, account_name)
+    return User(name=name, groups=with_authenticated(name, ()))
+
+
 @asynccontextmanager
-async def open_server(*, release: str = "") -> AsyncIterator[CheckServer]:
+async def open_server(
+    *, release: str = "", recording: Recording | None = None, has_snapshot: bool = False
+) -> AsyncIterator[CheckServer]:
     """Start a server until the block ends.
 
-    release     the Kubernetes release to emulate, such as 1.34; "" for the newest
+    release         the Kubernetes release to emulate, such as 1.34; "" for the newest
+    recording       what it holds at its start
+    has_snapshot    whether it gets objects that are not in the files
 
     Raises ValueError for an unknown release.
     """
@@ -117,10 +243,15 @@ async def open_server(*, release: str = "") -> AsyncIterator[CheckServer]:
         feature_gates=parse_feature_gates("", minor=emulated_minor(release)),
     )
     clock = SystemClock()
-    kv: MemoryStore = await open_memory_store(clock)
+    kv: KV
+    if recording is None:
+        kv = await open_memory_store(clock)
+    else:
+        config = config.replace(etcd_prefix=recording.root)
+        kv = await open_recording(recording, clock)
     parts = Parts(clock=clock, kv=kv, offloader=InlineOffloader())
     with unlimited_slices():  # there are no other requests
         async with serve(config, parts) as running:
-            server = CheckServer(running)
+            server = CheckServer(running, has_snapshot=has_snapshot or recording is not None)
             await server.settle()
             yield server

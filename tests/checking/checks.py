@@ -6,11 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from kapiserver.checking.check import CheckOptions, check_reads
+from kapiserver.checking.check import check_reads
 from kapiserver.checking.documents import read_documents
 from kapiserver.checking.files import SourceFile
 from kapiserver.checking.finding import Finding
 from kapiserver.checking.inputs import read_inputs
+from kapiserver.checking.options import CheckOptions
 
 
 def check_text(text: str, **options: Any) -> list[Finding]:

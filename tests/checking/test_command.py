@@ -55,7 +55,7 @@ def test_standard_input(
     output = capsys.readouterr()
     assert output.out.startswith("-:3:12: error: ConfigMap A: metadata.name: Invalid value: ")
     assert output.out.endswith(" [invalid-value]\n")
-    assert output.err == "1 objects: 1 errors, 0 warnings\n"
+    assert output.err == "1 object: 1 error, 0 warnings\n"
 
 
 def _output(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> str:

@@ -1,0 +1,237 @@
+"""One check on one server: what is applied, in which order, and what that finds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import Resource
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.user import User
+from kapiserver.apiserver.version import emulated_minor
+from kapiserver.checking.documents import Manifest
+from kapiserver.checking.finding import ERROR, WARNING, Problem, Severity
+from kapiserver.checking.options import CheckOptions
+from kapiserver.checking.ordering import DEFINITION, in_order
+from kapiserver.checking.refusals import problem_of_warning, problems_of_status
+from kapiserver.checking.relations import Relations
+from kapiserver.checking.removed_versions import introduction_of, removal_of
+from kapiserver.checking.rules.values import text_at
+from kapiserver.checking.server import CheckServer, Outcome, namespace_in, user_of
+from kapiserver.checking.upgrades import lost_fields
+from kapiserver.testing.state.manifests import read_manifests
+
+_NEVER_STORED = frozenset(
+    {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"}
+)
+"""Kinds whose objects would make the server call other programs."""
+_SETTLED_WHEN_LOADED = ("Namespace", DEFINITION)
+_NO_NAME = "resource name may not be empty"
+
+
+class Run:
+    """A check. `problems` has what was found so far."""
+
+    def __init__(self, server: CheckServer, options: CheckOptions) -> None:
+        self.problems: list[tuple[Manifest, Problem]] = []
+        self._server = server
+        self._options = options
+        self._minor = emulated_minor(options.release)
+        self._user = user_of(options.user) if options.user else None
+        self._relations = Relations(server)
+        self._applied: dict[tuple[str, ...], Manifest] = {}
+        """The checked objects, by group, kind, namespace and name."""
+
+    async def check(self, manifests: Sequence[Manifest]) -> None:
+        """Apply what the options have, then the other manifests; then look at what no server
+        says."""
+        before = {id(each) for each in (*self._options.context, *self._options.against)}
+        await self._load_cluster(self._options.cluster)
+        for reads in (self._options.context, self._options.against):
+            for stage, settles in in_order(each for each in reads if isinstance(each, Manifest)):
+                for manifest in stage:
+                    await self._apply_before(manifest)
+                if settles:
+                    await self._server.settle()
+        await self._check_all([each for each in manifests if id(each) not in before])
+        async for manifest, problem in self._relations.problems():
+            self._add(manifest, problem)
+
+    def _add(self, manifest: Manifest, *problems: Problem) -> None:
+        self.problems.extend((manifest, problem) for problem in problems)
+
+    def _add_new(
+        self, manifest: Manifest, severity: Severity, rule: str, message: str, *steps: str
+    ) -> None:
+        problem = Problem(steps=steps, severity=severity, message=message, rule=rule)
+        self._add(manifest, problem)
+
+    # What there is before.
+
+    async def _load_cluster(self, trees: Sequence[Tree]) -> None:
+        """Store the objects of a cluster."""
+        last_kind = ""
+        for tree in read_manifests(trees):
+            if last_kind in _SETTLED_WHEN_LOADED and tree["kind"] != last_kind:
+                await self._server.settle()
+            last_kind = tree["kind"]
+            try:
+                outcome = await self._server.load(tree)
+            except (NotRegistered, ValueError) as error:
+                outcome = Outcome(status={"message": str(error)})
+            self._note_not_loaded(Manifest(tree), outcome)
+        await self._server.settle()
+
+    async def _apply_before(self, manifest: Manifest) -> None:
+        """Apply an object that is not checked itself."""
+        resource = self._resource(manifest)
+        if resource is None or not self._check_name(manifest):
+            return
+        tree = manifest.tree
+        outcome = await self._write(tree, resource)
+        problems = problems_of_status(outcome.status, tree) if outcome.status else ()
+        if any(problem.rule == "namespace-not-found" for problem in problems):
+            await self._create_namespace(namespace_in(tree, resource))
+            outcome = await self._write(tree, resource)
+        self._note_not_loaded(manifest, outcome)
+
+    def _note_not_loaded(self, manifest: Manifest, outcome: Outcome) -> None:
+        if outcome.status is not None:
+            message = str(outcome.status.get("message"))
+            self._add_new(manifest, WARNING, "not-loaded", message)
+
+    # What is checked.
+
+    async def _check_all(self, manifests: Sequence[Manifest]) -> None:
+        """Apply the manifests in the order in which each finds what it needs."""
+        checked = 0
+        for stage, settles in in_order(manifests):
+            for manifest in stage:
+                await self._check(manifest)
+                checked += 1
+                self._options.progress(checked, len(manifests))
+            if settles:
+                await self._server.settle()
+            if stage[0].tree["kind"] == DEFINITION and self._options.against:
+                await self._note_lost_fields(stage)
+
+    async def _check(self, manifest: Manifest) -> None:
+        resource = self._resource(manifest)
+        if resource is None:
+            self._relations.add(manifest, text_at(manifest.tree, "metadata", "namespace"))
+            return
+        if not self._check_name(manifest):
+            return
+        tree = manifest.tree
+        namespace = namespace_in(tree, resource)
+        self._note_duplicate(manifest, resource, namespace)
+        self._relations.add(manifest, namespace)
+        problems = await self._problems(tree, resource)
+        self._add(manifest, *problems)
+        is_lost = any(problem.rule == "namespace-not-found" for problem in problems)
+        if is_lost and await self._create_namespace(namespace):
+            self._add(manifest, *await self._problems(tree, resource))
+
+    def _resource(self, manifest: Manifest) -> Resource | None:
+        """Return the resource of an object; note if it is not served."""
+        tree = manifest.tree
+        version, kind = tree["apiVersion"], tree["kind"]
+        try:
+            return self._server.resource_of(tree)
+        except ValueError as error:
+            self._add_new(manifest, ERROR, "unknown-kind", str(error), "apiVersion")
+        except NotRegistered as error:
+            removal = removal_of(self._server.server.scheme, version, kind, self._minor)
+            rule = "removed-version" if removal else "unknown-kind"
+            hint = removal or introduction_of(version, kind, self._minor)
+            message = f"{error}: {hint}" if hint else str(error)
+            self._add_new(manifest, ERROR, rule, message, "apiVersion")
+        return None
+
+    def _check_name(self, manifest: Manifest) -> bool:
+        """Report whether an object has a name; note if not."""
+        metadata = manifest.tree.get("metadata")
+        if isinstance(metadata, dict):
+            name = metadata.get("name") or metadata.get("generateName")
+            if isinstance(name, str) and name:
+                return True
+        self._add_new(manifest, ERROR, "no-name", _NO_NAME, "metadata", "name")
+        return False
+
+    async def _problems(self, tree: Tree, resource: Resource) -> list[Problem]:
+        """Apply an object; return what the server says. An object that the user may not apply is
+        applied by an administrator, too."""
+        denied = ""
+        if self._user is not None:
+            denied = await self._server.denial(self._user, tree, resource)
+        outcome = await self._write(tree, resource, None if denied else self._user)
+        problems = _problems_of(outcome, tree)
+        if denied:
+            problems.insert(0, Problem(severity=ERROR, message=denied, rule="not-allowed"))
+        return problems
+
+    async def _write(self, tree: Tree, resource: Resource, user: User | None = None) -> Outcome:
+        """Apply an object, or only try if its existence would make the server call others."""
+        if not has_conversion_webhook(tree):
+            dry_run = tree["kind"] in _NEVER_STORED
+            return await self._server.apply(tree, resource, dry_run=dry_run, user=user)
+        outcome = await self._server.apply(tree, resource, dry_run=True, user=user)
+        if outcome.status is None:
+            await self._server.apply(_without_conversion(tree), resource)
+        return outcome
+
+    async def _create_namespace(self, name: str) -> bool:
+        """Create a namespace that is missing, so that its objects are checked too; report whether
+        that is possible."""
+        tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        outcome = await self._server.apply(tree, self._server.resource_of(tree))
+        await self._server.settle()
+        return outcome.status is None
+
+    def _note_duplicate(self, manifest: Manifest, resource: Resource, namespace: str) -> None:
+        """Warn of an object that was applied before."""
+        name = manifest.tree["metadata"].get("name")
+        if not name:
+            return
+        key = (resource.group, resource.kind, namespace, name)
+        other = self._applied.setdefault(key, manifest)
+        if other is not manifest:
+            place = other.document
+            where = f" in {place.file}, line {place.first_line}" if place is not None else ""
+            message = (
+                f"the same object is{where} too" if where else "the same object is given twice"
+            )
+            self._add_new(manifest, WARNING, "duplicate-object", message, "metadata", "name")
+
+    async def _note_lost_fields(self, definitions: Collection[Manifest]) -> None:
+        """Warn of fields of the objects before that the new definitions drop."""
+        for manifest in definitions:
+            if has_conversion_webhook(manifest.tree):
+                continue
+            for old in self._options.against:
+                if isinstance(old, Manifest):
+                    async for problem in lost_fields(self._server, manifest.tree, old.tree):
+                        self._add(manifest, problem)
+
+
+def _problems_of(outcome: Outcome, tree: Tree) -> list[Problem]:
+    problems = [problem_of_warning(text, tree) for text in outcome.warnings]
+    if outcome.status is not None:
+        problems += problems_of_status(outcome.status, tree)
+    return problems
+
+
+def has_conversion_webhook(tree: Tree) -> bool:
+    """Report whether an object is a definition whose objects a webhook converts."""
+    spec = tree.get("spec")
+    conversion = spec.get("conversion") if isinstance(spec, dict) else None
+    return (
+        tree["kind"] == DEFINITION
+        and isinstance(conversion, dict)
+        and conversion.get("strategy") == "Webhook"
+    )
+
+
+def _without_conversion(tree: Tree) -> Tree:
+    """Return a definition whose objects are converted without a webhook, which is not there."""
+    return tree | {"spec": {**tree["spec"], "conversion": {"strategy": "None"}}}

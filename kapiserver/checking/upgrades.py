@@ -1,0 +1,70 @@
+"""What a new definition makes of the objects that were stored under the old one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.checking.finding import WARNING, Problem, Steps
+from kapiserver.checking.places import describe
+from kapiserver.checking.rules.values import items_at, text_at, value_at
+from kapiserver.checking.server import CheckServer, namespace_in
+
+MAX_FIELDS = 100
+"""Fields of one object that are named."""
+
+_META = ("apiVersion", "kind", "metadata", "status")
+
+
+async def lost_fields(server: CheckServer, definition: Tree, old: Tree) -> AsyncIterator[Problem]:
+    """Yield a problem of the definition for each field of a stored object that one of its served
+    versions does not have."""
+    group = text_at(definition, "spec", "group")
+    is_of_kind = old["kind"] == value_at(definition, "spec", "names", "kind")
+    if not is_of_kind or GroupVersion.parse(old["apiVersion"]).group != group:
+        return
+    for steps, version in items_at(definition, "spec", "versions"):
+        name = text_at(version, "name")
+        stored = await _stored(server, old, f"{group}/{name}")
+        if stored is None:
+            continue
+        for count, path in enumerate(_missing(old, stored)):
+            if count == MAX_FIELDS:
+                break
+            field = ".".join(map(str, path))
+            message = f"the version {name} loses {field} of {describe(old)}"
+            yield Problem(steps=steps, severity=WARNING, message=message, rule="lost-field")
+
+
+async def _stored(server: CheckServer, old: Tree, version: str) -> Tree | None:
+    """Return the stored object in a version; None if it is not served or not there."""
+    try:
+        resource = server.resource_of(old | {"apiVersion": version})
+    except NotRegistered:
+        return None
+    name = version.rpartition("/")[2]
+    return await server.get(
+        resource, name, namespace_in(old, resource), text_at(old, "metadata", "name")
+    )
+
+
+def _missing(old: Tree, stored: Tree) -> Iterator[Steps]:
+    """Yield the steps to the values of an object that the stored one does not have."""
+    for key, value in old.items():
+        if key not in _META:
+            yield from _missing_below((key,), value, stored.get(key))
+
+
+def _missing_below(steps: Steps, value: Any, stored: Any) -> Iterator[Steps]:
+    if stored is None and value is not None:
+        yield steps
+    elif isinstance(value, dict) and isinstance(stored, dict):
+        for key, item in value.items():
+            yield from _missing_below((*steps, key), item, stored.get(key))
+    elif isinstance(value, list) and isinstance(stored, list):
+        for index, item in enumerate(value):
+            other = stored[index] if index < len(stored) else None
+            yield from _missing_below((*steps, index), item, other)

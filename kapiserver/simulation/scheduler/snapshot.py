@@ -22,6 +22,7 @@ class NodeInfo:
     images              the sizes of the images on the node, by name
     requested           the sum of the requests of its pods
     scored_requested    the sum of the requests that count in scores
+    score, scored_for   the last score by resources, and the requests that it is for; None: unknown
     """
 
     def __init__(self, name: str) -> None:
@@ -35,10 +36,13 @@ class NodeInfo:
         self.scored_requested: Quantities = {}
         self.images: Mapping[str, int] = {}
         self.pods: dict[str, PodInfo] = {}
+        self.score = 0
+        self.scored_for: tuple[int, ...] | None = None
 
     def set(self, node: Tree) -> None:
         """Take the parts of a Node."""
         self.exists = True
+        self.scored_for = None
         self.labels = labels_of(node)
         self.taints = value_at(node, "spec", "taints") or ()
         self.is_unschedulable = bool(value_at(node, "spec", "unschedulable"))
@@ -52,12 +56,14 @@ class NodeInfo:
     def add(self, pod: PodInfo) -> None:
         """Add a pod that is not on the node."""
         self.pods[pod.uid] = pod
+        self.scored_for = None
         _add_all(self.requested, pod.requests, 1)
         _add_all(self.scored_requested, pod.scored_requests, 1)
 
     def remove(self, pod: PodInfo) -> None:
         """Remove a pod."""
         del self.pods[pod.uid]
+        self.scored_for = None
         _add_all(self.requested, pod.requests, -1)
         _add_all(self.scored_requested, pod.scored_requests, -1)
 

@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/noderesources.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kapiserver.simulation.scheduler.plugins.normalize import MAX_SCORE
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
@@ -34,48 +34,48 @@ def fit_filter(pod: PodInfo, _snapshot: Snapshot) -> Check:
     return check
 
 
-def least_allocated_scores(
-    pod: PodInfo, _snapshot: Snapshot, nodes: Sequence[NodeInfo]
-) -> list[int]:
-    """Return a higher score for a node with a larger free part of its cpu and memory."""
-    cpu, memory = (pod.scored_requests[name] for name in SCORED)
+def resource_scores(pod: PodInfo, _snapshot: Snapshot, nodes: Sequence[NodeInfo]) -> list[int]:
+    """Return the sum of two scores: one is higher for a node with a larger free part of its cpu and
+    memory, the other one for a node whose use of both gets more even by the pod. A node remembers
+    its score for the last requests, because pods of the same size often follow each other."""
+    requests = (
+        *(pod.scored_requests[name] for name in SCORED),
+        *(pod.requests.get(name, 0) for name in SCORED),
+    )
     scores = []
     for node in nodes:
-        used, allocatable = node.scored_requested, node.allocatable
-        total = count = 0
-        for name, amount in (("cpu", cpu), ("memory", memory)):
-            capacity = allocatable.get(name, 0)
-            if capacity:
-                free = capacity - used.get(name, 0) - amount
-                total += free * MAX_SCORE // capacity if free > 0 else 0
-                count += 1
-        scores.append(total // count if count else 0)
+        if node.scored_for != requests:
+            node.score = _least_allocated(node, *requests[:2]) + _balanced(node, *requests[2:])
+            node.scored_for = requests
+        scores.append(node.score)
     return scores
 
 
-def balanced_allocation_scores(
-    pod: PodInfo, _snapshot: Snapshot, nodes: Sequence[NodeInfo]
-) -> list[int] | None:
-    """Return a higher score for a node whose use of cpu and memory gets more even by the pod. Pods
-    without requests change nothing, so that no node is scored."""
-    requests = {name: pod.requests.get(name, 0) for name in SCORED}
-    if not any(requests.values()):
-        return None
-    scores, half = [], MAX_SCORE // 2
-    for node in nodes:
-        after = _balance(
-            {name: node.requested.get(name, 0) + requests[name] for name in SCORED}, node
-        )
-        before = _balance(node.requested, node)
-        scores.append(half + (half + after - before) // 2)
-    return scores
-
-
-def _balance(used: Mapping[str, int], node: NodeInfo) -> int:
-    fractions = [
-        min(used.get(name, 0) / capacity, 1.0)
-        for name in SCORED
+def _least_allocated(node: NodeInfo, cpu: int, memory: int) -> int:
+    parts = [
+        max(capacity - node.scored_requested.get(name, 0) - amount, 0) * MAX_SCORE // capacity
+        for name, amount in zip(SCORED, (cpu, memory), strict=True)
         if (capacity := node.allocatable.get(name, 0))
     ]
-    deviation = abs(fractions[0] - fractions[1]) / 2 if len(fractions) == 2 else 0.0
+    return sum(parts) // len(parts) if parts else 0
+
+
+def _balanced(node: NodeInfo, cpu: int, memory: int) -> int:
+    """Return 0 for pods without requests, which change nothing."""
+    if not cpu and not memory:
+        return 0
+    used = [node.requested.get(name, 0) for name in SCORED]
+    before, after = _balance(node, *used), _balance(node, used[0] + cpu, used[1] + memory)
+    half = MAX_SCORE // 2
+    return half + (half + after - before) // 2
+
+
+def _balance(node: NodeInfo, *used: int) -> int:
+    """Return how even the use of a node is; that of a node without cpu or memory is even."""
+    parts = [
+        min(amount / capacity, 1.0)
+        for name, amount in zip(SCORED, used, strict=True)
+        if (capacity := node.allocatable.get(name, 0))
+    ]
+    deviation = abs(parts[0] - parts[1]) / 2 if len(parts) == 2 else 0.0
     return int((1 - deviation) * MAX_SCORE)

@@ -34,11 +34,13 @@ def replica_spread_scores(
             in_zone[node.labels[_ZONE]] += count
     host_weight = math.log(len(nodes) + 2)
     zone_weight = math.log(len({node.labels.get(_ZONE) for node in nodes}) + 2)
+    of_zone = {zone: count * zone_weight + _ZONE_SKEW - 1 for zone, count in in_zone.items()}
 
     def unevenness(node: NodeInfo) -> int:
         total = replicas.get(node.name, 0) * host_weight + _HOST_SKEW - 1
-        if _ZONE in node.labels:
-            total += in_zone[node.labels[_ZONE]] * zone_weight + _ZONE_SKEW - 1
+        zone = node.labels.get(_ZONE)
+        if zone is not None:
+            total += of_zone.get(zone, _ZONE_SKEW - 1)
         return round(total)
 
     return inverted({node.name: unevenness(node) for node in nodes}, nodes)

@@ -9,10 +9,7 @@ from kapiserver.simulation.scheduler.plugins.dynamic_resources import device_sco
 from kapiserver.simulation.scheduler.plugins.image_locality import image_scores
 from kapiserver.simulation.scheduler.plugins.inter_pod_affinity import pod_affinity_scores
 from kapiserver.simulation.scheduler.plugins.node_affinity import node_affinity_scores
-from kapiserver.simulation.scheduler.plugins.node_resources import (
-    balanced_allocation_scores,
-    least_allocated_scores,
-)
+from kapiserver.simulation.scheduler.plugins.node_resources import resource_scores
 from kapiserver.simulation.scheduler.plugins.pod_topology_spread import spread_scores
 from kapiserver.simulation.scheduler.plugins.replica_spread import replica_spread_scores
 from kapiserver.simulation.scheduler.plugins.taint_toleration import taint_scores
@@ -28,8 +25,7 @@ _SCORES: tuple[tuple[int, _Scores], ...] = (
     (2, replica_spread_scores),
     (2, pod_affinity_scores),
     (2, device_scores),
-    (1, least_allocated_scores),
-    (1, balanced_allocation_scores),
+    (1, resource_scores),
     (1, image_scores),
 )
 

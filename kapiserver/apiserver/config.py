@@ -274,6 +274,7 @@ class ControllerManagerSettings(Struct, frozen=True, kw_only=True):
     cluster_signing_*_file      certificates and keys of signers: of all, or of the named one;
                                 None means the server's own CA
     cluster_signing_duration    longest life of signed certificates, in seconds
+    terminated_pod_gc_threshold ended pods above which the oldest are deleted; 0: none is deleted
     horizontal_pod_autoscaler_* how autoscalers work: see the flags; times in seconds
     """
 
@@ -289,6 +290,7 @@ class ControllerManagerSettings(Struct, frozen=True, kw_only=True):
     cluster_signing_legacy_unknown_cert_file: Path | None = None
     cluster_signing_legacy_unknown_key_file: Path | None = None
     cluster_signing_duration: float = 365 * 24 * 3600.0
+    terminated_pod_gc_threshold: int = 12_500
     horizontal_pod_autoscaler_sync_period: float = 15.0
     horizontal_pod_autoscaler_downscale_stabilization: float = 300.0
     horizontal_pod_autoscaler_tolerance: float = 0.1

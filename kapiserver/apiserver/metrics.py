@@ -273,6 +273,8 @@ class Metrics:
         self.workqueues = WorkQueueMetrics()
         self.job_deletion_seconds: Histogram[str] = Histogram(JOB_DELETION_SECONDS)
         """Seconds from the expiry of a Job to its deletion; the label is empty."""
+        self.pods_deleted_by_gc: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)
+        """The pods that garbage collection deleted, by namespace and reason."""
         self.rpc = RPCMetrics()
 
     def observe_webhook(

@@ -48,7 +48,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_audit_webhook_flags(audit)
     _add_admission(parser.add_argument_group("admission and controllers"))
     add_autoscaling_flags(parser.add_argument_group("horizontal pod autoscalers"))
-    add_node_flags(parser.add_argument_group("controller of nodes"))
+    add_node_flags(parser.add_argument_group("controllers of nodes"))
     add_simulation_flags(parser.add_argument_group("simulation"))
     _add_storage(parser.add_argument_group("storage"))
     add_backend_flags(parser)

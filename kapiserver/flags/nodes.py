@@ -1,4 +1,4 @@
-"""The flags of the controller node-lifecycle-controller."""
+"""The flags of the controllers node-lifecycle-controller and pod-garbage-collector-controller."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from kapiserver.flags.values import DEFAULTS, count, number, seconds
 def add_node_flags(group: argparse._ArgumentGroup) -> None:
     """Add the flags."""
     _add_periods(group)
+    group.add_argument(
+        "--terminated-pod-gc-threshold", type=count, metavar="N",
+        default=DEFAULTS.terminated_pod_gc_threshold,
+        help="Number of ended pods above which the oldest ones are deleted. 0: none is deleted. "
+        "Default: %(default)s.",
+    )  # fmt: skip
     group.add_argument(
         "--node-eviction-rate", type=number, default=DEFAULTS.node_eviction_rate, metavar="RATE",
         help="Nodes a second whose pods are evicted in a zone where most nodes are healthy. "

@@ -360,6 +360,7 @@ KUBERNETES = {
     "workqueue_queue_duration_seconds": ("histogram", "name"),
     "workqueue_work_duration_seconds": ("histogram", "name"),
     "ttl_after_finished_controller_job_deletion_duration_seconds": ("histogram", ""),
+    "pod_gc_collector_force_delete_pods_total": ("counter", "namespace reason"),
     **{
         f"apiserver_{file}_{name}": (type, f"{labels}{' plugin' * (file[0] == 'm')}")
         for file in (

@@ -4,16 +4,10 @@ import asyncio
 
 import pytest
 
-from kapiserver.controllers.nodes.pod_gc import PodGC, failure_of, is_out_of_service, surplus_pods
+from kapiserver.controllers.nodes.pod_gc import failure_of, is_out_of_service, surplus_pods
 from tests.controllers.workloads.workloads import running
 
 NOW = 1_700_000_000.0
-
-
-class FewEndedPods(PodGC):
-    """Keeps two ended pods."""
-
-    ended_pods = 2
 
 
 class Pods:
@@ -37,9 +31,9 @@ class Pods:
         return sorted(pod["metadata"]["name"] for pod in (await self.pods.list())["items"])
 
 
-def on_pods(test, controller=PodGC):
+def on_pods(test, **settings):
     async def run():
-        async with running(controller) as cluster:
+        async with running("pod-garbage-collector-controller", **settings) as cluster:
             await test(Pods(cluster))
 
     asyncio.run(run())
@@ -122,7 +116,10 @@ def test_ended_pods():
         await pods.cluster.advance(20)
         assert await pods.names() == ["pod-2", "pod-3"]
 
-    on_pods(run, FewEndedPods)
+        deleted = pods.cluster.server.metrics.pods_deleted_by_gc.values
+        assert deleted == {("shop", "terminated"): 2}
+
+    on_pods(run, terminated_pod_gc_threshold=2)
 
 
 def pod(name, created="2026-01-01T00:00:00Z", phase="Failed", **status):

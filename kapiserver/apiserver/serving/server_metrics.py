@@ -380,6 +380,13 @@ class ServerFamilies:
             (),
             self._server.metrics.job_deletion_seconds,
         )
+        yield _numbers(
+            "counter",
+            "pod_gc_collector_force_delete_pods_total",
+            "Pods that the pod garbage collector deleted.",
+            ("namespace", "reason"),
+            self._server.metrics.pods_deleted_by_gc,
+        )
 
     def _rpc(self) -> Iterator[Family]:
         metrics = self._server.metrics.rpc

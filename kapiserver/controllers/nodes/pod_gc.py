@@ -54,12 +54,11 @@ _ENDED_PODS = GCItem("ended pods", ObjectKey("", ""))
 
 
 class PodGC(Controller[GCItem]):
-    """Deletes pods without a node, and ended pods above `ended_pods`."""
-
-    ended_pods = 12_500
+    """Deletes pods without a node, and ended pods above `--terminated-pod-gc-threshold`."""
 
     def set_up(self) -> None:
         """Watch nodes and pods."""
+        self._ended_pods = self.server.config.controller_manager.terminated_pod_gc_threshold
         self._pods_by_node = Index(field_value("spec", "nodeName"))
         self._pods_that_ended = Index(_ended_keys)
         self._nodes = self.watch(CORE, "nodes", self._on_node)
@@ -97,8 +96,8 @@ class PodGC(Controller[GCItem]):
             await self._delete_orphans(item.key)
         else:
             ended = [entry.tree() for entry in self._pods_that_ended.get(_ENDED)]
-            for pod in surplus_pods(ended, self.ended_pods):
-                await self._delete(pod)
+            for pod in surplus_pods(ended, self._ended_pods):
+                await self._delete(pod, "terminated")
 
     async def _delete_terminating(self, key: ObjectKey) -> None:
         """Delete a pod that is being deleted if it has no node, or the node is out of service."""
@@ -107,15 +106,17 @@ class PodGC(Controller[GCItem]):
             return
         name = value_at(entry.tree(), "spec", "nodeName") or ""
         node = self._nodes.lister.get(ObjectKey("", name)) if name else None
-        if not name or (node is not None and is_out_of_service(node.tree())):
-            await self._delete(entry.tree())
+        if not name:
+            await self._delete(entry.tree(), "unscheduled")
+        elif node is not None and is_out_of_service(node.tree()):
+            await self._delete(entry.tree(), "out-of-service")
 
     async def _delete_orphans(self, key: ObjectKey) -> None:
         """Delete the pods of a node unless it exists."""
         if self._nodes.lister.get(key) is not None or await self._exists(key.name):
             return
         for pod in self._pods_by_node.get(key.name):
-            await self._delete(pod.tree(), _NODE_IS_GONE)
+            await self._delete(pod.tree(), "orphaned", _NODE_IS_GONE)
 
     async def _exists(self, node: str) -> bool:
         try:
@@ -126,9 +127,9 @@ class PodGC(Controller[GCItem]):
             raise
         return True
 
-    async def _delete(self, pod: Tree, message: str = "") -> None:
+    async def _delete(self, pod: Tree, reason: str, message: str = "") -> None:
         """Mark a pod as failed unless it has ended, with a condition if there is a message, and
-        delete it now. Raises StatusError."""
+        delete it now. The reason is for the metric. Raises StatusError."""
         pods = self.context.resource("v1", "pods", namespace=namespace_of(pod))
         patch = failure_of(pod, message, self.clock.now())
         if patch is not None:
@@ -137,6 +138,7 @@ class PodGC(Controller[GCItem]):
                     name_of(pod), patch, type=STRATEGIC_MERGE_PATCH, subresource="status"
                 )
         await delete_object(pods, name_of(pod), uid=uid_of(pod), gracePeriodSeconds=0)
+        self.server.metrics.pods_deleted_by_gc.add((namespace_of(pod), reason))
 
 
 def has_ended(pod: Tree) -> bool:

@@ -98,11 +98,11 @@ def revision_of(obj):
 
 
 @contextlib.asynccontextmanager
-async def running(*classes):
+async def running(*classes, **settings):
     """Run controllers on a server in memory: classes, and names of the registry, which run with the
     rights of their own users."""
     clock = ManualClock()
-    async with open_cluster(Config(), Parts(clock=clock)) as cluster:
+    async with open_cluster(Config.of(**settings), Parts(clock=clock)) as cluster:
         server = cluster.server
         namespaces = server.client(APISERVER, authorize=False).resource("v1", "namespaces")
         await namespaces.create({"metadata": {"name": "shop"}})

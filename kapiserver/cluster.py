@@ -108,7 +108,7 @@ async def open_cluster(
 def _simulating(config: Config, parts: Parts) -> tuple[Config, Parts]:
     """Return a configuration and parts with what `--simulate` adds."""
     from kapiserver.simulation.controllers import CONTROLLERS, SIMULATORS  # not needed otherwise
-    from kapiserver.simulation.metrics.groups import METRICS_GROUPS
+    from kapiserver.simulation.metrics.groups import METRICS_GROUPS, LazyPages
 
     controllers = (*config.controller_manager.controllers, *CONTROLLERS)
     return (
@@ -117,6 +117,7 @@ def _simulating(config: Config, parts: Parts) -> tuple[Config, Parts]:
             parts,
             controllers=(*parts.controllers, *SIMULATORS),
             computed_groups=(*parts.computed_groups, *METRICS_GROUPS),
+            metric_pages=LazyPages(),
         ),
     )
 
@@ -201,6 +202,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         memory_limit=host.memory_limit,
         calls={added.group.name: added.handle for added in parts.call_groups},
         computed={added.group.name: added.read for added in parts.computed_groups},
+        metric_pages=parts.metric_pages,
         faults=parts.faults,
         plugin_chain=plugins.chain,
     )

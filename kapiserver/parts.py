@@ -9,7 +9,7 @@ from msgspec import Struct
 from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.admission.plugins import PLUGINS
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.context import CallGroup, ComputedGroup, Filter
+from kapiserver.apiserver.context import CallGroup, ComputedGroup, Filter, MetricPages
 from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
@@ -30,6 +30,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     controllers         all controllers, of which the configuration enables some
     call_groups         groups that are served besides the declared ones; their resources are calls
     computed_groups     groups that are served besides the declared ones; their objects are computed
+    metric_pages        answers scrapes below /metrics
     faults              called around every request
     kv                  an open store, closed with the server; replaces that of the configuration
     offloader           runs long work in threads
@@ -43,6 +44,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     controllers: Sequence[ControllerDescriptor] = REGISTRY
     call_groups: Sequence[CallGroup] = ()
     computed_groups: Sequence[ComputedGroup] = ()
+    metric_pages: MetricPages | None = None
     faults: Faults | None = None
     kv: KV | None = None
     offloader: Offloader | None = None

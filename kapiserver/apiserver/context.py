@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
@@ -74,6 +74,8 @@ class Server(Struct, frozen=True, kw_only=True):
     """Faults that a test injects into requests."""
     calls: Mapping[str, CallHandler] = field(default_factory=dict)
     """The handlers of the groups of calls, by group."""
+    metric_pages: MetricPages | None = None
+    """Answers scrapes below /metrics; None if nothing is there."""
     computed: Mapping[str, ReadComputed] = field(default_factory=dict)
     """What reads the groups whose objects are computed, by group."""
     plugin_chain: Callable[[str, str], Awaitable[PluginChain]]
@@ -117,6 +119,10 @@ class CallGroup(Struct, frozen=True, kw_only=True):
 ReadComputed: TypeAlias = Callable[[Server, RequestInfo, Query], Awaitable[Tree]]
 """Answers a get or list with an object or a list, in the version of the request; the items of a
 list have kinds. Raises an error that `errors.TABLE` has a row for."""
+
+
+MetricPages: TypeAlias = Callable[[Server, str], Awaitable[AsyncIterator[bytes] | None]]
+"""Returns the text of the page at a path below /metrics, in pieces; None if there is no page."""
 
 
 class ComputedGroup(Struct, frozen=True, kw_only=True):

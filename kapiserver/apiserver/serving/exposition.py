@@ -20,12 +20,21 @@ from kapiserver.apiserver.serving.server_metrics import ServerFamilies
 
 
 async def serve_metrics(server: Server, request: Request) -> AnyResponse:
-    """Return the response to a scrape. Raises MethodNotAllowed."""
-    if request.path.strip("/") != "metrics":
+    """Return the response to a scrape of the server, or of a page below. Raises
+    MethodNotAllowed."""
+    if request.path.strip("/") == "metrics":
+        _check_method(request)
+        return Response(media_type=MEDIA_TYPE, body=_text(server))
+    if server.metric_pages is None:
         return page_not_found()
+    _check_method(request)
+    text = await server.metric_pages(server, request.path)
+    return page_not_found() if text is None else Response(media_type=MEDIA_TYPE, body=text)
+
+
+def _check_method(request: Request) -> None:
     if request.method != "GET":
         raise MethodNotAllowed
-    return Response(media_type=MEDIA_TYPE, body=_text(server))
 
 
 async def _text(server: Server) -> AsyncIterator[bytes]:

@@ -17,6 +17,7 @@ maps, also if there are none. Mirrors pkg/utils/cel and pkg/kwok/metrics of kwok
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -91,14 +92,14 @@ def evaluate(source: str, variables: Mapping[str, Tree], surroundings: Surroundi
 
 
 def number_of(value: Any) -> float:
-    """Return a value as a number. Raises ExpressionError."""
+    """Return a value as a finite number. Raises ExpressionError, OverflowError."""
     if isinstance(value, Quantity):
-        return float(value.value)
-    if isinstance(value, Duration):
-        return float(value.ns)
-    if isinstance(value, int | float):
+        value = float(value.value)
+    elif isinstance(value, Duration):
+        value = value.ns
+    if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
-    raise ExpressionError(f"a value of the type {type(value).__name__} is not a number")
+    raise ExpressionError(f"{value!r} is not a finite number")
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
+from kapiserver.simulation.kwok.metric_schema import METRIC
 from kapiserver.simulation.kwok.schemas import items, record, text
 from kapiserver.simulation.kwok.stage_schema import STAGE
 from kapiserver.simulation.kwok.usage_schema import CLUSTER_RESOURCE_USAGE, RESOURCE_USAGE
@@ -42,6 +43,7 @@ KINDS = (
     KwokKind("Stage", "stages", STAGE),
     KwokKind("ResourceUsage", "resourceusages", RESOURCE_USAGE, namespaced=True),
     KwokKind("ClusterResourceUsage", "clusterresourceusages", CLUSTER_RESOURCE_USAGE),
+    KwokKind("Metric", "metrics", METRIC),
 )
 """To add a kind: write the schema of its spec in a module here, and a record in this table."""
 

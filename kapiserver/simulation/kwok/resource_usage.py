@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -82,10 +81,7 @@ def _warn_once(pod: str, problem: str) -> None:
 
 
 def _limited(amount: float) -> float:
-    """Return an amount of CPUs or bytes within limits. Raises ExpressionError if it is no
-    number."""
-    if math.isnan(amount):
-        raise ExpressionError("the value is not a number")
+    """Return an amount of CPUs or bytes within limits."""
     return min(max(amount, 0.0), _MOST)
 
 

@@ -40,24 +40,25 @@ class Measurements:
 
 async def measure(server: Server) -> Measurements:
     """Read what is needed to measure. The kinds of kwok need not be there."""
-    nodes = await _list(server, "v1", "nodes", f"{SIMULATED}=true")
-    of_pods = await _list(server, str(KWOK), "resourceusages")
-    of_cluster = await _list(server, str(KWOK), "clusterresourceusages")
+    nodes = await list_objects(server, "v1", "nodes", labels=f"{SIMULATED}=true")
+    of_pods = await list_objects(server, str(KWOK), "resourceusages")
+    of_cluster = await list_objects(server, str(KWOK), "clusterresourceusages")
     usages = ResourceUsages(of_pods, of_cluster, Surroundings(now=server.clock.now()))
     return Measurements({name_of(node): node for node in nodes}, usages)
 
 
-async def _list(server: Server, version: str, resource: str, selector: str = "") -> Sequence[Tree]:
-    """Return the objects of a resource that a label selector selects; none if it is not
-    served."""
+async def list_objects(
+    server: Server, version: str, resource: str, *, labels: str = "", fields: str = ""
+) -> Sequence[Tree]:
+    """Return the objects of a resource that selectors select; none if it is not served."""
     client = server.client(APISERVER, authorize=False).resource(version, resource)
     try:
-        items: Sequence[Tree] = (await client.shared.list(labelSelector=selector))["items"]
+        listed = await client.shared.list(labelSelector=labels, fieldSelector=fields)
     except StatusError as error:
         if error.reason != "NotFound":
             raise
         return ()
-    return items
+    return listed["items"]  # type: ignore[no-any-return]
 
 
 def _running_containers(pod: Tree) -> Iterator[Tree]:

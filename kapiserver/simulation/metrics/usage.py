@@ -101,6 +101,11 @@ def _readable(text: str | None, resource: str, request: str | None) -> int | Non
         return None
 
 
+def in_units(usage: Usage, resource: str) -> float:
+    """Return what is used of a resource, in CPUs or bytes; 0 for another resource."""
+    return usage.get(resource, 0) * 10.0 ** _SCALES.get(resource, 0)
+
+
 def quantities(usage: Usage) -> dict[str, str]:
     """Return a usage as it is written in metrics.k8s.io."""
     return {

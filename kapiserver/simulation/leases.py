@@ -33,7 +33,7 @@ class LeaseSimulator(Controller[str]):
             "coordination.k8s.io/v1", "leases", namespace=_LEASE_NAMESPACE
         )
         self._renewed: dict[str, float] = {}
-        """When the Lease of each node was renewed, by the name of the node."""
+        """When the Lease of each node whose kubelet runs was renewed, by the name of the node."""
 
     def set_up(self) -> None:
         """Watch nodes."""
@@ -45,31 +45,35 @@ class LeaseSimulator(Controller[str]):
         if change.new is None or not has_kubelet(change.new):
             self._renewed.pop(name, None)
         elif name not in self._renewed:
+            # Nodes that start together are renewed at different times later.
+            self._renewed[name] = self.clock.now() - len(self._renewed) % RENEW_SECONDS
             yield name
 
     async def reconcile(self, item: str) -> None:
         """Renew the Lease of one node, or of all that are due."""
         if item != _DUE:
-            # Several nodes that start together are renewed one after the other later.
-            phase = len(self._renewed) % RENEW_SECONDS
-            await self._renew(item, self.clock.now() - phase)
+            if item in self._renewed:
+                await self._renew(item)
             return
         interval = _TURN_SECONDS if len(self._renewed) > _MANY_NODES else RENEW_SECONDS
         self.queue.add_after(_DUE, interval)
-        latest = self.clock.now() - RENEW_SECONDS + interval / 2
+        now = self.clock.now()
+        latest = now - RENEW_SECONDS + interval / 2
         for name in [name for name, time in self._renewed.items() if time <= latest]:
-            await self._renew(name, self.clock.now())
+            if name in self._renewed:  # its kubelet may have stopped meanwhile
+                self._renewed[name] = now
+                await self._renew(name)
 
-    async def _renew(self, name: str, counts_from: float) -> None:
-        """Renew the Lease of a node, unless its kubelet has stopped. The next time is
-        RENEW_SECONDS after `counts_from`."""
-        node, now = self._nodes.lister.get(ObjectKey("", name)), self.clock.now()
-        if node is None or not has_kubelet(node):
-            return
-        self._renewed[name] = counts_from
+    async def _renew(self, name: str) -> None:
         try:
-            await self._leases.patch(name, {"spec": lease_spec(name, now)})
+            await self._leases.patch(name, {"spec": lease_spec(name, self.clock.now())})
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
-            await create_missing(self._leases, lease_of(node.tree(), now))
+            await self._create(name)
+
+    async def _create(self, name: str) -> None:
+        """Create the Lease of a node, unless the node is gone."""
+        node = self._nodes.lister.get(ObjectKey("", name))
+        if node is not None:
+            await create_missing(self._leases, lease_of(node.tree(), self.clock.now()))

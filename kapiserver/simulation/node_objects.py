@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
+from uuid import NAMESPACE_DNS, uuid5
 from zlib import crc32
 
 from kapiserver.api.accessors import (
@@ -160,7 +161,7 @@ def seconds_to_report(conditions: Sequence[Tree], now: float) -> float:
 
 
 def _node_info(node: Tree, version: str) -> Tree:
-    identity = uid_of(node)
+    identity = str(uuid5(NAMESPACE_DNS, name_of(node)))
     return {
         "machineID": identity.replace("-", ""),
         "systemUUID": identity,

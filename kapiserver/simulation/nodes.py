@@ -80,20 +80,25 @@ class NodeSimulator(Controller[ObjectKey]):
     async def _report(self, node: Tree) -> None:
         """Write what a kubelet says about its node, and plan the next report. Raises
         StatusError."""
-        nodes, name = self.context.resource("v1", "nodes"), name_of(node)
-        spec = node_spec(node, lambda: self._networks.take(name))
-        if spec != (node.get("spec") or {}):
-            node = await nodes.shared.update(node | {"spec": spec})
-        status = node_status(node, self._version, self.clock.now())
+        nodes, reported = self.context.resource("v1", "nodes"), self._reported(node)
+        status = reported["status"]
+        if reported["spec"] != (node.get("spec") or {}):
+            node = await nodes.shared.update(node | {"spec": reported["spec"]})
         if status != node.get("status"):
             await nodes.shared.update(node | {"status": status}, subresource="status")
         wait = seconds_to_report(status["conditions"], self.clock.now())
-        self.queue.add_after(ObjectKey("", name), wait)
+        self.queue.add_after(ObjectKey("", name_of(node)), wait)
+
+    def _reported(self, node: Tree) -> Tree:
+        """Return a node with a network and the status that its kubelet reports."""
+        with_network = node | {"spec": node_spec(node, lambda: self._networks.take(name_of(node)))}
+        return with_network | {"status": node_status(with_network, self._version, self.clock.now())}
 
     async def _make(self, node: Tree) -> None:
-        """Create a node unless it exists. One that the server refuses is reported in the log."""
+        """Register a node, as its kubelet does, unless it exists. One that the server refuses is
+        reported in the log."""
         try:
-            await create_missing(self.context.resource("v1", "nodes"), node)
+            await create_missing(self.context.resource("v1", "nodes"), self._reported(node))
         except StatusError as error:
             if error.reason not in ("Invalid", "BadRequest"):
                 raise

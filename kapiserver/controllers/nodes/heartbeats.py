@@ -9,7 +9,6 @@ kubelet could renew its Lease either. The node has a little more time then, unti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -18,11 +17,13 @@ class Heartbeat:
     """The state of one node.
 
     seen        when it was heard last
+    grace       how long it may be silent
     due         when it is checked next
     has_excuse  whether the last check came late
     """
 
     seen: float
+    grace: float
     due: float
     has_excuse: bool = False
 
@@ -50,27 +51,27 @@ class Heartbeats:
         for name in self._nodes:
             self.hear(name, now)
 
-    def add(self, name: str, seen: float, due: float) -> None:
-        """Add a node that was heard at a time, and is to be checked at a later one."""
-        self._nodes[name] = Heartbeat(seen, due)
+    def add(self, name: str, seen: float, grace: float) -> None:
+        """Add a node that was heard at a time, or replace it. `grace` is how many seconds it may be
+        silent."""
+        self._nodes[name] = Heartbeat(seen, grace, seen + grace)
 
-    def remove(self, names: Iterable[str]) -> None:
-        """Forget nodes. Idempotent."""
-        for name in names:
-            self._nodes.pop(name, None)
+    def remove(self, name: str) -> None:
+        """Forget a node. Idempotent."""
+        self._nodes.pop(name, None)
 
-    def is_silent(self, name: str, grace: float, now: float) -> bool:
+    def is_silent(self, name: str, now: float) -> bool:
         """Report whether a node has been silent for the grace period. Plan its next check: `wait`
         returns the time until then."""
         node = self._nodes[name]
-        end = node.seen + grace
+        end = node.seen + node.grace
         if now < end:
             node.due = end
             return False
         if now - node.due > self._excuse and not node.has_excuse:
             node.has_excuse, node.due = True, now + self._excuse
             return False
-        node.due = now + grace
+        node.due = now + node.grace
         return True
 
     def wait(self, name: str, now: float) -> float:

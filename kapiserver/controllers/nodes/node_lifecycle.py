@@ -94,7 +94,7 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
         key, now = change.last.key, self.clock.now()
         health = None
         if change.new is None:
-            self._heartbeats.remove([key.name])
+            self._heartbeats.remove(key.name)
         else:
             node = change.new.tree()
             health = health_of(node)
@@ -111,10 +111,11 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
     def _begin_checks(self, node: Tree, now: float) -> None:
         """Expect heartbeats of a node that is new here, or has reported for the first time. If it
         has never reported, its time began with its creation."""
-        name, seen = name_of(node), now
+        name, seen, grace = name_of(node), now, self._settings.node_monitor_grace_period
         if ready_condition(node) is None:
             seen = seconds_of(metadata_of(node).get("creationTimestamp")) or now
-        self._heartbeats.add(name, seen, seen + self._grace_period(node))
+            grace = self._settings.node_startup_grace_period
+        self._heartbeats.add(name, seen, grace)
         self._check_later(ObjectKey("", name))
 
     def _check_later(self, key: ObjectKey) -> None:
@@ -172,27 +173,16 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
 
     async def _check_heartbeat(self, key: ObjectKey) -> None:
         """Mark a node that is silent, and plan the next check."""
-        if key.name not in self._heartbeats:
-            return
-        if self._is_silent(key):
+        if self._is_silent(key.name):
             # A Lease that was renewed a moment ago may not have been delivered.
             await self._leases.fresh()
-            if self._is_silent(key):
+            if self._is_silent(key.name):
                 await self._mark_silent(key)
         if key.name in self._heartbeats:
             self._check_later(key)
 
-    def _is_silent(self, key: ObjectKey) -> bool:
-        entry = self._nodes.lister.get(key)
-        if entry is None or key.name not in self._heartbeats:
-            return False
-        grace, now = self._grace_period(entry.tree()), self.clock.now()
-        return self._heartbeats.is_silent(key.name, grace, now)
-
-    def _grace_period(self, node: Tree) -> float:
-        if ready_condition(node) is None:
-            return self._settings.node_startup_grace_period
-        return self._settings.node_monitor_grace_period
+    def _is_silent(self, name: str) -> bool:
+        return name in self._heartbeats and self._heartbeats.is_silent(name, self.clock.now())
 
     async def _mark_silent(self, key: ObjectKey) -> None:
         """Write that the conditions of a node are unknown. Its pods are not ready any more."""

@@ -101,16 +101,21 @@ class Health:
         self.ready: Mapping[str, HealthCheck] = ready or {}
         self.draining = False
         """Whether shutdown has begun."""
-        self._hooks = {
-            f"{HOOK_PREFIX}{name}": functools.partial(self._check_hook, name) for name in hooks
-        }
-        self._unfinished = set(hooks)
+        self._hooks: dict[str, HealthCheck] = {}
+        self._unfinished: set[str] = set()
         self._conditions = dict(conditions or {})
+        for name in hooks:
+            self.add_hook(name)
 
     @property
     def started(self) -> bool:
         """Whether all hooks have finished."""
         return not self._unfinished
+
+    def add_hook(self, name: str) -> None:
+        """Add a step of the start, which is not finished yet."""
+        self._hooks[f"{HOOK_PREFIX}{name}"] = functools.partial(self._check_hook, name)
+        self._unfinished.add(name)
 
     def finish(self, *hooks: str) -> None:
         """Report these steps of the start as done, those that the server has."""

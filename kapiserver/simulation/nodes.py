@@ -27,6 +27,9 @@ from kapiserver.simulation.node_templates import read_nodes
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 
+_HOOK = "simulated-nodes"
+"""The step of the start that ends when the nodes exist."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +52,10 @@ class NodeSimulator(Controller[ObjectKey]):
         self._version = git_version(release)
 
     def set_up(self) -> None:
-        """Watch nodes, and queue those to make."""
+        """Watch nodes, and queue those to make. The server is not ready before they exist, unless
+        several share the store, of which only one makes them."""
+        if self._to_make and not self.server.stores.kv.shared:
+            self.server.health.add_hook(_HOOK)
         self._nodes = self.watch(CORE, "nodes", self._on_node)
         for key in self._to_make:
             self.queue.add(key)
@@ -66,12 +72,14 @@ class NodeSimulator(Controller[ObjectKey]):
 
     async def reconcile(self, key: ObjectKey) -> None:
         """Make a node, or bring its status and its spec up to date."""
-        entry, new = self._nodes.lister.get(key), self._to_make.pop(key, None)
-        if entry is None:
-            if new is not None:
+        entry, new = self._nodes.lister.get(key), self._to_make.get(key)
+        if new is not None:
+            if entry is None:
                 await self._make(new)
-            return
-        if not has_kubelet(entry):
+            del self._to_make[key]
+            if not self._to_make:
+                self.server.health.finish(_HOOK)
+        if entry is None or not has_kubelet(entry):
             return
         # After a Conflict the change of the other writer is delivered and reconciled.
         with suppress_reason("NotFound", "Conflict"):

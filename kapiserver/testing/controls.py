@@ -224,10 +224,11 @@ class Controls(Subject, ServerLoop):
 
     async def _before_request(self, request: Request) -> None:
         """Let the first writes wait for the objects that every cluster has, such as the service
-        accounts of its namespaces. With a seed let each request wait for the work that those before
-        it have caused."""
+        accounts of its namespaces; with simulated nodes let reads wait too. With a seed let each
+        request wait for the work that those before it have caused."""
         if self._start.is_pending:
-            if request.method != "GET" or self._seed is not None:
+            reads_wait = self._seed is not None or self._server.config.simulation.simulate
+            if reads_wait or request.method != "GET":
                 await self._start.wait()
         elif self._seed is not None:
             await self._settle()

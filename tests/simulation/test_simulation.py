@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from kapiserver.apiserver.health import Unhealthy
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.registry import REGISTRY
 from kapiserver.simulation.controllers import CONTROLLERS
@@ -65,6 +66,17 @@ async def test_nodes(server):
     assert (before["holderIdentity"], before["leaseDurationSeconds"]) == ("simulated-1", 40)
     await server.clock.advance_async("10s")
     assert (await leases.get("simulated-1"))["spec"]["renewTime"] > before["renewTime"]
+
+
+async def test_nodes_of_a_new_server():
+    """The first request finds the nodes, and the server is ready when they exist."""
+    async with TestServer(simulate=True, simulate_nodes=20) as server:
+        checks = server.running.cluster.server.health.checks("readyz")
+        with pytest.raises(Unhealthy):
+            await checks["poststarthook/simulated-nodes"]()
+        async with server.client() as client:
+            assert len((await client.resource("v1", "nodes").list())["items"]) == 20
+        await checks["poststarthook/simulated-nodes"]()
 
 
 async def test_deleted_node(server):

@@ -125,3 +125,20 @@ def validate_labels(labels: dict[str, str] | None, path: Path) -> list[FieldErro
         errors.extend(validate_label_key(key, path))
         errors.extend(invalid(path, value, message) for message in names.label_value(value))
     return errors
+
+
+def go_label_selector(selector: Tree | None) -> str:
+    """Return a LabelSelector as Go prints it, for messages."""
+    if selector is None:
+        return "nil"
+    pairs = sorted((selector.get("matchLabels") or {}).items())
+    labels = "".join(f"{name}: {value}," for name, value in pairs)
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key') or ''},"
+        f"Operator:{each.get('operator') or ''},Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

@@ -52,6 +52,7 @@ from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.codecs.spdy import SpdyError
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
+from kapiserver.controllers.policy.disruption import UnknownScale
 from kapiserver.controllers.resource_claims.pod_claims import ClaimProblem
 from kapiserver.controllers.workloads.cron_job.controller import JobError
 from kapiserver.controllers.workloads.horizontal_pod_autoscaler.controller import (
@@ -138,6 +139,7 @@ CAUGHT = {
     StrictErrors,  # decoding raises BadObject instead
     SchedulingError,  # the scheduler writes it to the condition of the pod
     TagError,  # ends `make generate`
+    UnknownScale,  # the status and an event of the PodDisruptionBudget say it
     UnknownHost,  # the client of webhooks raises WebhookFailed, the proxy BadRequest
     InvalidCredentials,  # the union of authenticators raises Unauthorized
     Unhealthy,  # a health check reports it

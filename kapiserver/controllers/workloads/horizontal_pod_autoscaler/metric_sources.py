@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from kapiserver.api.label_selectors import go_label_selector
 from kapiserver.api.quantity import Amount, Format, parse
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.horizontal_pod_autoscaler.replica_calculator import (
@@ -179,7 +180,7 @@ def _external(namespace: str, spec: Tree, reading: Reading, scaled: ScaledPods) 
             "invalid external metric source: neither a value target nor an average value target "
             "was set"
         )
-    subject = f"{namespace}/{metric['name']}/{_go_selector(metric.get('selector'))}"
+    subject = f"{namespace}/{metric['name']}/{go_label_selector(metric.get('selector'))}"
     values = _read(reading, f"unable to get external metric {subject}")
     return _of_total(_external_name(spec), min(sum(values), MAX_INT64), target, scaled)
 
@@ -199,24 +200,7 @@ def _of_total(name: str, value: int, target: Tree, scaled: ScaledPods) -> Propos
 
 def _external_name(spec: Tree) -> str:
     metric = spec["metric"]
-    return f"external metric {metric['name']}({_go_selector(metric.get('selector'))})"
-
-
-def _go_selector(selector: Tree | None) -> str:
-    """Return a LabelSelector as Go prints it."""
-    if selector is None:
-        return "nil"
-    pairs = sorted((selector.get("matchLabels") or {}).items())
-    labels = "".join(f"{name}: {value}," for name, value in pairs)
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.get('key') or ''},"
-        f"Operator:{each.get('operator') or ''},Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
+    return f"external metric {metric['name']}({go_label_selector(metric.get('selector'))})"
 
 
 # What begins the texts of errors.

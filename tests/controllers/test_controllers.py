@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kapiserver.controllers.registry import CONTROLLER_NAMES, enabled_controllers
+from kapiserver.simulation.controllers import CONTROLLERS
 from tests.apiserver.policykit import GROUP, VALIDATING, Cluster
 from tests.controllers.waiting import until_gone, wait_until
 
@@ -272,20 +273,7 @@ def test_off(make_server):
 
 
 OFF_IN_KUBERNETES = {"bootstrap-signer-controller", "token-cleaner-controller"}
-WORKLOADS = {
-    "cronjob-controller",
-    "daemonset-controller",
-    "deployment-controller",
-    "horizontal-pod-autoscaler-controller",
-    "job-controller",
-    "node-lifecycle-controller",
-    "pod-garbage-collector-controller",
-    "replicaset-controller",
-    "replicationcontroller-controller",
-    "resourceclaim-controller",
-    "statefulset-controller",
-    "taint-eviction-controller",
-}
+WORKLOADS = set(CONTROLLERS)
 DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
 
 

@@ -36,6 +36,8 @@ _NANOSECONDS = 1_000_000
 _MAX_NAMES = 1000
 """How many names are tried for an event. A clock that stands still makes the same name again."""
 
+_IDENTITY = ("kind", "apiVersion", "namespace", "name", "uid", "fieldPath")
+
 _log = logging.getLogger(__name__)
 
 
@@ -45,6 +47,7 @@ class _QueuedEvent(NamedTuple):
     reason: str
     message: str
     seconds: float
+    host: str
 
 
 class EventRecorder:
@@ -61,14 +64,49 @@ class EventRecorder:
         self._tasks = BackgroundTasks[None]()
         context.background.append(self)
 
+    @property
+    def queued(self) -> int:
+        """How many events wait to be written."""
+        return len(self._queue)
+
     async def warn(self, obj: Tree, reason: str, message: str) -> None:
         """Queue a warning about an object; waits only while the queue is full. An event that cannot
         be written is dropped: it is not a reason to stop."""
-        await self._add(obj, "Warning", reason, message)
+        await self.report(obj, "Warning", reason, message)
 
     async def note(self, obj: Tree, reason: str, message: str) -> None:
         """Queue an event of the type Normal, as `warn` does."""
-        await self._add(obj, "Normal", reason, message)
+        await self.report(obj, "Normal", reason, message)
+
+    async def report(
+        self,
+        obj: Tree,
+        type_: str,
+        reason: str,
+        message: str,
+        *,
+        field_path: str = "",
+        host: str = "",
+    ) -> None:
+        """Queue an event of a type, as `warn` does. `field_path` names the part of the object that
+        it is about, such as a container, and `host` the node that reports it."""
+        if len(self._queue) >= _MAX_QUEUED:
+            await self.wait_idle()
+        involved = {
+            "kind": obj.get("kind"),
+            "apiVersion": obj.get("apiVersion"),
+            "namespace": namespace_of(obj),
+            "name": name_of(obj),
+            "uid": uid_of(obj),
+            "resourceVersion": resource_version_of(obj),
+        }
+        if field_path:
+            involved["fieldPath"] = field_path
+        now = self._context.server.clock.now()
+        self._queue.append(_QueuedEvent(involved, type_, reason, message, now, host))
+        if not self._tasks:
+            # An empty context: the writes do not count towards the request that led to the event.
+            self._tasks.start(self._run(), context=contextvars.Context())
 
     @property
     def is_idle(self) -> bool:
@@ -87,30 +125,11 @@ class EventRecorder:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _add(self, obj: Tree, type_: str, reason: str, message: str) -> None:
-        if len(self._queue) >= _MAX_QUEUED:
-            await self.wait_idle()
-        involved = {
-            "kind": obj.get("kind"),
-            "apiVersion": obj.get("apiVersion"),
-            "namespace": namespace_of(obj),
-            "name": name_of(obj),
-            "uid": uid_of(obj),
-            "resourceVersion": resource_version_of(obj),
-        }
-        now = self._context.server.clock.now()
-        self._queue.append(_QueuedEvent(involved, type_, reason, message, now))
-        if not self._tasks:
-            # An empty context: the writes do not count towards the request that led to the event.
-            self._tasks.start(self._run(), context=contextvars.Context())
-
     async def _run(self) -> None:
         while self._queue:
             event = self._queue.popleft()
             involved = event.involved
-            identity = tuple(
-                involved[name] or "" for name in ("kind", "apiVersion", "namespace", "name", "uid")
-            )
+            identity = tuple(involved.get(name) or "" for name in _IDENTITY)
             observed = ObservedEvent(identity, event.type, event.reason, event.message)
             occurrences = self._correlator.correlate(observed, event.seconds)
             try:
@@ -166,8 +185,9 @@ class EventRecorder:
             "type": event.type,
             "reason": event.reason,
             "message": occurrences.message,
-            "source": {"component": self._component},
+            "source": {"component": self._component} | ({"host": event.host} if event.host else {}),
             "reportingComponent": self._component,
+            "reportingInstance": event.host,
             "count": occurrences.count,
             "firstTimestamp": timestamp(occurrences.first),
             "lastTimestamp": timestamp(event.seconds),

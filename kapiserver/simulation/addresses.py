@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, ip_address, ip_network
 
 
 class AddressPool:
@@ -43,3 +43,13 @@ class AddressPool:
     def release(self, uid: str) -> None:
         """Forget the address of a pod that does not run any more. Idempotent."""
         self._in_use.discard(self._taken.pop(uid, ""))
+
+
+def same_host(address: str, network: str, other: str) -> str:
+    """Return the address in another network with the number that an address has in its own: that of
+    a pod in the other family. Return "" if there is none."""
+    try:
+        own, new = ip_network(network), ip_network(other)
+        return str(new[int(ip_address(address)) - int(own.network_address)])
+    except (ValueError, IndexError):
+        return ""

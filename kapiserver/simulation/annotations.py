@@ -3,3 +3,5 @@
 PREFIX = "simulation.kapiserver.dev/"
 STOPPED = f"{PREFIX}stopped"
 """The annotation of a node whose kubelet does not run, with the value `true`."""
+MISSING_IMAGES = f"{PREFIX}missing-images"
+"""The annotation of a node with the images that it cannot pull, separated by spaces."""

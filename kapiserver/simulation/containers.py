@@ -2,11 +2,12 @@
 
     from        to          when
     waiting     running     its turn has come, and its image can be pulled
-    running     terminated  its fate says how long it runs, or the pod is stopped
+    running     terminated  its fate says how long it runs, a probe fails, or the pod is stopped
     terminated  running     its restart policy says so: the first time at once
     terminated  waiting     its restart policy says so, and the back-off (10 s, doubled up to 300 s)
                             is not over: CrashLoopBackOff
     waiting     running     the back-off is over
+    any         waiting     all containers of the pod restart: RestartingAllContainers
 
 The status is the only state, so a server that starts again goes on where the last one ended.
 Mirrors pkg/kubelet/kuberuntime.
@@ -14,7 +15,6 @@ Mirrors pkg/kubelet/kuberuntime.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,28 +22,36 @@ from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.scalar_types import format_duration
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.pods import seconds_of
-from kapiserver.simulation.fate import KILLED, Fate, Role
+from kapiserver.simulation.fate import KILLED, MOMENT, Fate, Role
+from kapiserver.simulation.image_pulls import (
+    PULL_BACK_OFF,
+    PULL_ERROR,
+    digest,
+    full_image_name,
+    image_id,
+    is_pulled_anew,
+)
+from kapiserver.simulation.probes import seconds_to_failure, seconds_to_success
 from kapiserver.storage.objects.lifecycle import timestamp
 
 FIRST_BACK_OFF = 10
 MAX_BACK_OFF = 300
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
-_BACK_OFF = "CrashLoopBackOff"
-_PULL_BACK_OFF = "ImagePullBackOff"
+CRASH_BACK_OFF = "CrashLoopBackOff"
+RESTARTING_ALL = "RestartingAllContainers"
+RESTART_ALL = "RestartAllContainers"
+"""The action of a restart rule that restarts all containers of the pod."""
+_REMOVED = "The container is removed because RestartAllContainers in place"
 _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Container:
-    """One container of a pod.
-
-    policy  `Always`, `OnFailure` or `Never`: whether it runs again when it has ended
-    """
+    """One container of a pod."""
 
     pod: Tree
     spec: Tree
     fate: Fate
-    policy: str
     role: Role = Role.MAIN
 
     @property
@@ -51,9 +59,43 @@ class Container:
         """The name of the container."""
         return self.spec.get("name") or ""
 
+    @property
+    def policy(self) -> str:
+        """`Always`, `OnFailure` or `Never`: whether it runs again when it has ended."""
+        if self.role is Role.EPHEMERAL:
+            return "Never"
+        own, of_pod = self.spec.get("restartPolicy"), value_at(self.pod, "spec", "restartPolicy")
+        if own or self.role is not Role.INIT:
+            return own or of_pod or "Always"
+        return "Never" if of_pod == "Never" else "OnFailure"
+
+    @property
+    def waiting_reason(self) -> str:
+        """Why it waits before its turn to run has come."""
+        return INITIALIZING if value_at(self.pod, "spec", "initContainers") else CREATING
+
     def restarts(self, exit_code: int) -> bool:
         """Report whether the container runs again after an exit code."""
+        if self._action(exit_code):
+            return True
         return self.policy == "Always" or (self.policy == "OnFailure" and exit_code != 0)
+
+    def restarts_all(self, exit_code: int) -> bool:
+        """Report whether all containers of the pod run again after an exit code of this one."""
+        return self._action(exit_code) == RESTART_ALL
+
+    def fails(self, fate: str, probe: str) -> bool:
+        """Report whether the container has a probe, and its fate says that it fails."""
+        return bool(self.spec.get(probe)) and not getattr(self.fate, fate)
+
+    def _action(self, exit_code: int) -> str:
+        """Return the action of the first restart rule that an exit code matches, or ""."""
+        for rule in self.spec.get("restartPolicyRules") or ():
+            codes: Tree = rule.get("exitCodes") or {}
+            is_listed = exit_code in (codes.get("values") or ())
+            if codes.get("operator") == ("In" if is_listed else "NotIn"):
+                return rule.get("action") or ""
+        return ""
 
 
 class Life(NamedTuple):
@@ -61,6 +103,15 @@ class Life(NamedTuple):
 
     status: Tree
     wait: float | None = None
+
+
+class End(NamedTuple):
+    """How a run of a container ends; `probe` is the one that ends it, or ""."""
+
+    time: float
+    exit_code: int
+    reason: str = ""
+    probe: str = ""
 
 
 def is_running(status: Tree) -> bool:
@@ -74,25 +125,38 @@ def exit_code_of(status: Tree) -> int | None:
     return None if terminated is None else terminated.get("exitCode") or 0
 
 
+def last_exit_code_of(status: Tree) -> int | None:
+    """Return the exit code of a container that does not run; None before its first end."""
+    code, last = exit_code_of(status), value_at(status, "lastState", "terminated")
+    if code is not None or is_running(status) or last is None:
+        return code
+    return last.get("exitCode") or 0
+
+
+def waiting_reason_of(status: Tree) -> str:
+    """Return why a container waits, or ""."""
+    return value_at(status, "state", "waiting", "reason") or ""
+
+
 def has_never_run(status: Tree) -> bool:
     """Report whether a container has not been started yet."""
     has_ended = value_at(status, "lastState", "terminated") is not None
     return "waiting" in (status.get("state") or ()) and not has_ended
 
 
-def waiting(container: Container, reason: str, message: str = "") -> Tree:
+def waiting(container: Container) -> Tree:
     """Return the status of a container that has never run."""
-    state = {"reason": reason} | ({"message": message} if message else {})
     status = {
         "name": container.name,
-        "state": {"waiting": state},
+        "state": {"waiting": {"reason": container.waiting_reason}},
         "lastState": {},
         "ready": False,
         "restartCount": 0,
         "image": container.spec.get("image") or "",
         "imageID": "",
-        "started": False,
     }
+    if container.role is not Role.EPHEMERAL:
+        status["started"] = False
     mounts = [_mount_status(mount) for mount in container.spec.get("volumeMounts") or ()]
     return status | ({"volumeMounts": mounts} if mounts else {})
 
@@ -103,25 +167,23 @@ def live(container: Container, status: Tree, now: float) -> Life:
     while True:
         state = status.get("state") or {}
         if "running" in state:
-            end = _end_of_run(container, state["running"])
-            if end is None or end > now:
+            if status.get("image") != full_image_name(container.spec.get("image") or ""):
+                status = restarted(container, status, now)
+            end = end_of_run(container, status)
+            if end is None or end.time > now:
                 return _running(container, status, end, now)
-            status = _ended(container, status, now)
+            status = _terminated(container, status, end, now)
         elif "terminated" in state:
-            if not container.restarts(state["terminated"].get("exitCode") or 0):
+            exit_code = state["terminated"].get("exitCode") or 0
+            if not container.restarts(exit_code) or container.restarts_all(exit_code):
                 return Life(status)
             status = _backing_off(container, status)
-        elif value_at(state, "waiting", "reason") == _BACK_OFF:
-            wait = _end_of_back_off(status) - now
-            if wait > 0:
-                return Life(status, wait)
-            status = _started(container, status, now, status.get("restartCount", 0) + 1)
-        elif container.fate.image_pull_error:
-            return Life(_without_image(container, status))
-        elif (wait := _start_of_pod(container, now) + container.fate.start_seconds - now) > 0:
+        elif (wait := _seconds_to_start(container, status, now)) > 0:
             return Life(status, wait)
+        elif container.fate.image_pull_error and not _has_image(container, status):
+            return _without_image(container, status, now)
         else:
-            status = _started(container, status, now, status.get("restartCount", 0))
+            status = _started(container, status, now)
 
 
 def stop(container: Container, status: Tree, now: float, grace_seconds: float = 0) -> Tree:
@@ -129,14 +191,41 @@ def stop(container: Container, status: Tree, now: float, grace_seconds: float = 
     state = status.get("state") or {}
     if "running" in state:
         exit_code = container.fate.exit_code_when_stopped(grace_seconds)
-        return _terminated(status, exit_code, "Error" if exit_code else "Completed", now)
+        return _terminated(container, status, End(now, exit_code), now)
     last = value_at(status, "lastState", "terminated")
     if "waiting" in state and last is not None:
         return status | {"state": {"terminated": last}, "lastState": {}}
     return status
 
 
+def restarted(container: Container, status: Tree, now: float) -> Tree:
+    """Return the status of a running container that is stopped and started again at once, because
+    its image or its resources have changed."""
+    stopped = stop(container, status, now)
+    return _started(container, stopped | {"lastState": stopped["state"]}, now)
+
+
+def removed(container: Container, status: Tree) -> Tree:
+    """Return the status of a container when all containers of its pod restart."""
+    if "waiting" in (status.get("state") or ()):
+        return status
+    terminated = {"reason": RESTARTING_ALL, "message": _REMOVED, "exitCode": KILLED}
+    return waiting(container) | {
+        "state": {"waiting": {"reason": RESTARTING_ALL, "message": _REMOVED}},
+        "lastState": {"terminated": terminated | {"startedAt": None, "finishedAt": None}},
+        "restartCount": (status.get("restartCount") or 0) + 1,
+    }
+
+
 # The states.
+
+
+def _seconds_to_start(container: Container, status: Tree, now: float) -> float:
+    """Return the seconds until a waiting container starts: after its back-off, or when its image is
+    pulled and it is created."""
+    if waiting_reason_of(status) == CRASH_BACK_OFF:
+        return _end_of_back_off(status) - now
+    return _start_of_pod(container, now) + container.fate.start_seconds - now
 
 
 def _start_of_pod(container: Container, now: float) -> float:
@@ -144,89 +233,100 @@ def _start_of_pod(container: Container, now: float) -> float:
     return now if start is None else start
 
 
-def _started(container: Container, status: Tree, now: float, restarts: int) -> Tree:
-    image = full_image_name(container.spec.get("image") or "")
+def _has_image(container: Container, status: Tree) -> bool:
+    """Report whether a container needs no pull: it has run, and its policy is not Always."""
+    return bool(status.get("containerID")) and not is_pulled_anew(container.spec)
+
+
+def _started(container: Container, status: Tree, now: float) -> Tree:
+    """Return the status of a container that starts. It has run before if it has an identity."""
+    image = container.spec.get("image") or ""
+    restarts = (status.get("restartCount") or 0) + bool(status.get("containerID"))
     identity = f"{uid_of(container.pod)}/{container.name}/{restarts}"
+    resources: Tree = container.spec.get("resources") or {}
     status = status | {
         "state": {"running": {"startedAt": timestamp(now)}},
         "restartCount": restarts,
         "ready": False,
-        "started": False,
-        "image": image,
-        "imageID": f"{image.partition('@')[0].rpartition(':')[0] or image}@sha256:{_digest(image)}",
-        "containerID": f"containerd://{_digest(identity)}",
+        "image": full_image_name(image),
+        "imageID": image_id(image),
+        "containerID": f"containerd://{digest(identity)}",
+        "resources": {name: value for name, value in resources.items() if name != "claims"},
+        "user": {"linux": _user(container)},
     }
-    resources: Tree = container.spec.get("resources") or {}
-    if resources:
-        status["resources"] = resources
+    if container.role is not Role.EPHEMERAL:
+        status["started"] = False
     if resources.get("requests"):
         status["allocatedResources"] = resources["requests"]
     return status
 
 
-def _running(container: Container, status: Tree, end: float | None, now: float) -> Life:
+def _running(container: Container, status: Tree, end: End | None, now: float) -> Life:
     """Return the status of a running container: started and ready when its probes have had the
-    time to succeed."""
-    begin = seconds_of(status["state"]["running"].get("startedAt")) or now
-    started_at = begin + _probe_seconds(container.spec.get("startupProbe"))
-    ready_at = started_at + _probe_seconds(container.spec.get("readinessProbe"))
-    status = status | {
-        "started": started_at <= now,
-        "ready": ready_at <= now and container.fate.ready,
-    }
-    changes = [
-        time - now for time in (started_at, ready_at, end) if time is not None and time > now
-    ]
-    return Life(status, min(changes, default=None))
+    time to succeed. An ephemeral container has no probes and is never ready."""
+    times = [] if end is None else [end.time]
+    if container.role is not Role.EPHEMERAL:
+        started_at = _start_of_run(status) + seconds_to_success(container.spec.get("startupProbe"))
+        ready_at = started_at + seconds_to_success(container.spec.get("readinessProbe"))
+        started = started_at <= now and not container.fails("started", "startupProbe")
+        ready = started and ready_at <= now and container.fate.ready
+        status = status | {"started": started, "ready": ready}
+        times += [started_at, ready_at]
+    return Life(status, min((time - now for time in times if time > now), default=None))
 
 
-def _probe_seconds(probe: Tree | None) -> float:
-    """Return the seconds until a probe that succeeds has counted as success."""
-    if not probe:
-        return 0.0
-    repeats = (probe.get("successThreshold") or 1) - 1
-    return float(
-        (probe.get("initialDelaySeconds") or 0) + repeats * (probe.get("periodSeconds") or 10)
-    )
+def end_of_run(container: Container, status: Tree) -> End | None:
+    """Return how and when the run of a container ends; None if nothing ends it."""
+    begin, fate = _start_of_run(status), container.fate
+    ends = []
+    if fate.run_seconds is not None:
+        exit_code = KILLED if fate.oom else fate.exit_code
+        ends.append(End(begin + fate.run_seconds, exit_code, "OOMKilled" if fate.oom else ""))
+    startup: Tree = container.spec.get("startupProbe") or {}
+    if container.fails("started", "startupProbe"):
+        ends.append(End(begin + seconds_to_failure(startup), KILLED, probe="startup"))
+    elif container.fails("live", "livenessProbe"):
+        begin += seconds_to_success(startup)
+        seconds = seconds_to_failure(container.spec["livenessProbe"])
+        ends.append(End(begin + seconds, KILLED, probe="liveness"))
+    return min(ends, default=None)
 
 
-def _end_of_run(container: Container, running: Tree) -> float | None:
-    seconds = container.fate.run_seconds
-    begin = seconds_of(running.get("startedAt"))
-    return None if seconds is None or begin is None else begin + seconds
+def _start_of_run(status: Tree) -> float:
+    return seconds_of(status["state"]["running"].get("startedAt")) or 0.0
 
 
-def _ended(container: Container, status: Tree, now: float) -> Tree:
-    """Return the status of a container that has ended by itself."""
-    if container.fate.oom:
-        return _terminated(status, KILLED, "OOMKilled", now)
-    exit_code = container.fate.exit_code
-    return _terminated(status, exit_code, "Error" if exit_code else "Completed", now)
-
-
-def _terminated(status: Tree, exit_code: int, reason: str, now: float) -> Tree:
+def _terminated(container: Container, status: Tree, end: End, now: float) -> Tree:
+    """Return the status of a container whose run has ended."""
     terminated = {
-        "exitCode": exit_code,
-        "reason": reason,
+        "exitCode": end.exit_code,
+        "reason": end.reason or ("Error" if end.exit_code else "Completed"),
         "startedAt": status["state"]["running"].get("startedAt"),
         "finishedAt": timestamp(now),
         "containerID": status.get("containerID") or "",
     }
-    return status | {"state": {"terminated": terminated}, "ready": False, "started": False}
+    if container.fate.termination_message:
+        terminated["message"] = container.fate.termination_message
+    status = status | {"state": {"terminated": terminated}, "ready": False}
+    return status if container.role is Role.EPHEMERAL else status | {"started": False}
 
 
 def _backing_off(container: Container, status: Tree) -> Tree:
     """Return the status of a container that has ended and will be started again."""
     seconds = _back_off_seconds(status.get("restartCount") or 0)
-    pod = container.pod
     message = (
         f"back-off {format_duration(seconds * _NANOSECONDS)} restarting failed "
-        f"container={container.name} pod={name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+        f"container={container.name} pod={pod_text(container.pod)}"
     )
     return status | {
-        "state": {"waiting": {"reason": _BACK_OFF, "message": message}},
+        "state": {"waiting": {"reason": CRASH_BACK_OFF, "message": message}},
         "lastState": status["state"],
     }
+
+
+def pod_text(pod: Tree) -> str:
+    """Return how a kubelet names a pod in messages."""
+    return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
 
 
 def _back_off_seconds(restarts: int) -> int:
@@ -244,29 +344,40 @@ def _end_of_back_off(status: Tree) -> float:
     return end + _back_off_seconds(status.get("restartCount") or 0)
 
 
-def _without_image(container: Container, status: Tree) -> Tree:
-    image = container.spec.get("image") or ""
-    message = f'Back-off pulling image "{image}": ErrImagePull: {container.fate.image_pull_error}'
-    return status | {"state": {"waiting": {"reason": _PULL_BACK_OFF, "message": message}}}
+def _without_image(container: Container, status: Tree, now: float) -> Life:
+    """Return the status of a container whose image cannot be pulled: the error for a moment, then
+    the back-off, which lasts until the image can be pulled."""
+    error, image = container.fate.image_pull_error, container.spec.get("image") or ""
+    end = _start_of_pod(container, now) + container.fate.start_seconds + MOMENT
+    if now < end:
+        return Life(_waits(status, PULL_ERROR, error), end - now)
+    message = f'Back-off pulling image "{image}": {PULL_ERROR}: {error}'
+    return Life(_waits(status, PULL_BACK_OFF, message))
 
 
-def full_image_name(image: str) -> str:
-    """Return the name of an image with its registry and tag, as containerd reports it."""
-    first, slash, _ = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
-    elif "." not in first and ":" not in first and first != "localhost":
-        image = f"docker.io/{image}"
-    has_tag = "@" in image or ":" in image.rpartition("/")[2]
-    return image if has_tag else f"{image}:latest"
+def _waits(status: Tree, reason: str, message: str) -> Tree:
+    return status | {"state": {"waiting": {"reason": reason, "message": message}}}
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _user(container: Container) -> Tree:
+    """Return the user that a container runs as. That of the image counts as root."""
+    of_pod: Tree = value_at(container.pod, "spec", "securityContext") or {}
+    own = container.spec.get("securityContext") or {}
+    gid = own.get("runAsGroup", of_pod.get("runAsGroup")) or 0
+    groups = {gid, *(of_pod.get("supplementalGroups") or ())}
+    if of_pod.get("fsGroup") is not None:
+        groups.add(of_pod["fsGroup"])
+    return {
+        "uid": own.get("runAsUser", of_pod.get("runAsUser")) or 0,
+        "gid": gid,
+        "supplementalGroups": sorted(groups),
+    }
 
 
 def _mount_status(mount: Tree) -> Tree:
     status = {"name": mount.get("name"), "mountPath": mount.get("mountPath")}
     if mount.get("readOnly"):
-        status |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
+        mode = mount.get("recursiveReadOnly") or "Disabled"
+        recursive = "Disabled" if mode == "Disabled" else "Enabled"
+        status |= {"readOnly": True, "recursiveReadOnly": recursive}
     return status

@@ -1,8 +1,8 @@
 """The fate of a simulated container: when it starts, how long it runs, how it ends.
 
 Annotations of the pod say it. `simulation.kapiserver.dev/exit-code` counts for all containers but
-init containers and sidecars, `simulation.kapiserver.dev/exit-code.web` for the container `web`,
-whatever its role is. They may change while the pod runs.
+init containers, sidecars and ephemeral ones, `simulation.kapiserver.dev/exit-code.web` for the
+container `web`, whatever its role is. They may change while the pod runs.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Role(Enum):
     MAIN = "main"
     INIT = "init"
     SIDECAR = "sidecar"
+    EPHEMERAL = "ephemeral"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,11 @@ class Fate:
     run_seconds         how long it runs; None: until it is stopped
     stop_seconds        how long it takes to end when it is stopped
     exit_code           its exit code when it ends by itself
+    started             whether its startup probe succeeds
+    live                whether its liveness probe succeeds
     ready               whether its readiness probe succeeds
     oom                 whether it ends because it needs too much memory
+    termination_message what it leaves in its termination message file
     image_pull_error    why its image cannot be pulled; "" if it can
     """
 
@@ -51,8 +55,11 @@ class Fate:
     run_seconds: float | None = None
     stop_seconds: float = 0.0
     exit_code: int = 0
+    started: bool = True
+    live: bool = True
     ready: bool = True
     oom: bool = False
+    termination_message: str = ""
     image_pull_error: str = ""
 
     def exit_code_when_stopped(self, grace_seconds: float) -> int:
@@ -72,6 +79,11 @@ def _exit_code(text: str) -> int:
     return min(max(int(text), 0), 255)
 
 
+def _message(text: str) -> str:
+    """Return what a kubelet keeps of a termination message: at most 4096 bytes."""
+    return text.encode()[:4096].decode(errors="ignore")
+
+
 def _boolean(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
@@ -81,8 +93,11 @@ _READERS: Mapping[str, Any] = {
     "run-seconds": _seconds,
     "stop-seconds": _seconds,
     "exit-code": _exit_code,
+    "started": _boolean,
+    "live": _boolean,
     "ready": _boolean,
     "oom": _boolean,
+    "termination-message": _message,
     "image-pull-error": str,
 }
 """Reads the text of each annotation; raises ValueError or KeyError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.accessors import name_of, uid_of, value_at
+from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
@@ -13,12 +13,19 @@ from kapiserver.controllers.loop.event_handlers import field_value
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason
 from kapiserver.controllers.workloads.pods import is_finished, node_of
-from kapiserver.simulation.addresses import AddressPool
+from kapiserver.simulation import pod_resize
+from kapiserver.simulation.addresses import AddressPool, same_host
 from kapiserver.simulation.fate import unreadable_annotations
-from kapiserver.simulation.node_objects import has_kubelet, internal_address
-from kapiserver.simulation.pod_life import Addresses, next_step
+from kapiserver.simulation.kubelet_events import events_between
+from kapiserver.simulation.node_objects import has_kubelet, internal_addresses, missing_images
+from kapiserver.simulation.pod_admission import refusal
+from kapiserver.simulation.pod_life import Host, next_step
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, ObjectChange
+
+EVENT_BURST = 100
+"""How many events wait at most before events of the type Normal are dropped: --event-burst of a
+kubelet. So the events of a few pods are complete, and those of thousands cost little."""
 
 
 class KubeletSimulator(Controller[ObjectKey]):
@@ -30,6 +37,8 @@ class KubeletSimulator(Controller[ObjectKey]):
         super().__init__(context)
         self._addresses = AddressPool()
         self._events = EventRecorder(context, "kubelet")
+        self._deferred: dict[str, set[ObjectKey]] = {}
+        """The pods whose resize waits for room, by node."""
 
     def set_up(self) -> None:
         """Watch pods and nodes."""
@@ -38,24 +47,37 @@ class KubeletSimulator(Controller[ObjectKey]):
         self._pods = self.watch(CORE, "pods", self._bound_pod, self._pods_by_node)
 
     def _pods_of_node(self, change: ObjectChange) -> Iterator[ObjectKey]:
-        """Queue the pods of a node whose kubelet starts or stops, or makes itself known."""
+        """Queue the pods of a node whose kubelet starts or stops, or makes itself known, or which
+        can pull other images or has other resources."""
         before, after = (
             entry is not None and _can_run_pods(entry) for entry in (change.old, change.new)
         )
-        if before != after:
+        if before != after or _offers(change.old) != _offers(change.new):
             for entry in self._pods_by_node.get(change.last.key.name):
                 yield entry.key
 
     def _bound_pod(self, change: ObjectChange) -> Iterator[ObjectKey]:
-        """Queue a pod that has a node, and keep or release its address."""
-        pod = change.last.tree()
+        """Queue a pod that has a node, and those whose resize waits for room there."""
+        pod, key = change.last.tree(), change.last.key
+        node = node_of(pod)
+        if not node:
+            return
+        self._hold_address(pod, is_gone=change.new is None)
+        deferred = self._deferred.setdefault(node, set())
+        deferred.discard(key)
+        yield from tuple(deferred)
+        if change.new is not None:
+            if pod_resize.is_deferred(pod):
+                deferred.add(key)
+            yield key
+
+    def _hold_address(self, pod: Tree, *, is_gone: bool) -> None:
+        """Keep the address of a pod, or release it when the pod does not run any more."""
         address = value_at(pod, "status", "podIP")
-        if change.new is None or is_finished(pod):
+        if is_gone or is_finished(pod):
             self._addresses.release(uid_of(pod))
         elif address and not value_at(pod, "spec", "hostNetwork"):
             self._addresses.keep(uid_of(pod), address)
-        if change.new is not None and node_of(pod):
-            yield change.new.key
 
     async def reconcile(self, key: ObjectKey) -> None:
         """Let the next step of a pod's life happen."""
@@ -66,24 +88,51 @@ class KubeletSimulator(Controller[ObjectKey]):
         node = self._nodes.lister.get(ObjectKey("", node_of(pod)))
         if node is None or not _can_run_pods(node):
             return
-        step = next_step(pod, self._addresses_of(pod, node.tree()), self.clock.now())
-        pods = self.context.resource("v1", "pods", namespace=key.namespace)
+        host = self._host_of(pod, node.tree())
+        step = next_step(pod, host, self.clock.now())
         if step.gone:
+            pods = self.context.resource("v1", "pods", namespace=key.namespace)
             await delete_object(pods.shared, name_of(pod), uid=uid_of(pod), gracePeriodSeconds=0)
         elif step.status is not None:
-            await self._report(pod)
-            # After a Conflict the change of the other writer is delivered and reconciled.
-            with suppress_reason("NotFound", "Conflict"):
-                await pods.shared.update(pod | {"status": step.status}, subresource="status")
+            await self._write(pod, step.status, host)
         if step.wait:
             self.queue.add_after(key, step.wait)
 
-    def _addresses_of(self, pod: Tree, node: Tree) -> Addresses:
-        host = internal_address(node)
+    async def _write(self, pod: Tree, status: Tree, host: Host) -> None:
+        """Write the status of a pod, and its events. After a Conflict the change of the other
+        writer is delivered and reconciled."""
+        await self._report(pod)
+        pods = self.context.resource("v1", "pods", namespace=namespace_of(pod))
+        with suppress_reason("NotFound", "Conflict"):
+            await pods.shared.update(pod | {"status": status}, subresource="status")
+            for event in events_between(pod, status, host):
+                if event.type == "Warning" or self._events.queued < EVENT_BURST:
+                    await self._events.report(
+                        pod, event.type, event.reason, event.message,
+                        field_path=event.field_path, host=node_of(pod),
+                    )  # fmt: skip
+
+    def _host_of(self, pod: Tree, node: Tree) -> Host:
+        return Host(
+            pod_ips=self._addresses_of(pod, node),
+            host_ips=internal_addresses(node),
+            missing_images=missing_images(node),
+            refusal=self._refusal(pod, node) if pod_resize.wants_room(pod) else "",
+        )
+
+    def _addresses_of(self, pod: Tree, node: Tree) -> list[str]:
+        """Return the addresses of a pod, one in each network of its node."""
         if value_at(pod, "spec", "hostNetwork") or is_finished(pod):
-            return Addresses(host=host)
-        network = value_at(node, "spec", "podCIDR") or ""
-        return Addresses(self._addresses.take(uid_of(pod), network), host)
+            return []
+        networks = value_at(node, "spec", "podCIDRs") or [value_at(node, "spec", "podCIDR") or ""]
+        first = self._addresses.take(uid_of(pod), networks[0])
+        others = [same_host(first, networks[0], network) for network in networks[1:]]
+        return [address for address in (first, *others) if address]
+
+    def _refusal(self, pod: Tree, node: Tree) -> str:
+        pods = (entry.tree() for entry in self._pods_by_node.get(name_of(node)))
+        others = (each for each in pods if uid_of(each) != uid_of(pod) and not is_finished(each))
+        return refusal(pod, others, node)
 
     async def _report(self, pod: Tree) -> None:
         """Warn about annotations that cannot be read, when the pod starts."""
@@ -95,4 +144,12 @@ class KubeletSimulator(Controller[ObjectKey]):
 
 def _can_run_pods(node: Entry) -> bool:
     """Report whether a simulated kubelet runs on a node, and has made itself known."""
-    return has_kubelet(node) and bool(internal_address(node.tree()))
+    return has_kubelet(node) and bool(internal_addresses(node.tree()))
+
+
+def _offers(node: Entry | None) -> object:
+    """Return what a node offers to its pods: images and resources."""
+    if node is None:
+        return None
+    tree = node.tree()
+    return missing_images(tree), value_at(tree, "status", "allocatable")

@@ -24,7 +24,8 @@ from kapiserver.api.accessors import (
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.conditions import find_condition
 from kapiserver.controllers.workloads.pods import seconds_of
-from kapiserver.simulation.annotations import STOPPED
+from kapiserver.simulation.annotations import MISSING_IMAGES, STOPPED
+from kapiserver.simulation.image_pulls import full_image_name
 from kapiserver.simulation.networks import MAX_NODES, network_index, pod_network
 from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.objects.lifecycle import timestamp
@@ -176,12 +177,19 @@ def _node_info(node: Tree, version: str) -> Tree:
     }
 
 
-def internal_address(node: Tree) -> str:
-    """Return the internal address of a node, or ""."""
-    for address in value_at(node, "status", "addresses") or ():
-        if address.get("type") == "InternalIP":
-            return address.get("address") or ""
-    return ""
+def internal_addresses(node: Tree) -> list[str]:
+    """Return the internal addresses of a node: the one of its first family comes first."""
+    return [
+        address.get("address") or ""
+        for address in value_at(node, "status", "addresses") or ()
+        if address.get("type") == "InternalIP"
+    ]
+
+
+def missing_images(node: Tree) -> frozenset[str]:
+    """Return the full names of the images that a node cannot pull."""
+    text = annotations_of(node).get(MISSING_IMAGES) or ""
+    return frozenset(full_image_name(name) for name in text.split())
 
 
 def lease_spec(name: str, now: float) -> Tree:

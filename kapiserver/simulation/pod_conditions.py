@@ -6,16 +6,27 @@ Mirrors getPhase of pkg/kubelet and pkg/kubelet/status.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kapiserver.api.accessors import generation_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.conditions import find_condition
-from kapiserver.simulation.containers import exit_code_of, has_never_run
+from kapiserver.simulation.containers import (
+    RESTART_ALL,
+    RESTARTING_ALL,
+    Container,
+    has_never_run,
+    is_running,
+    last_exit_code_of,
+    waiting_reason_of,
+)
+from kapiserver.simulation.fate import Role
 from kapiserver.storage.objects.lifecycle import timestamp
 
-_OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-"""The conditions that a kubelet writes; others stay."""
+_ALL_RESTARTING = "AllContainersRestarting"
+_OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
+        _ALL_RESTARTING)  # fmt: skip
+"""The conditions that a kubelet derives from containers; others stay."""
 _NO_SANDBOX = "PodSandboxNotReady"
 _COMPLETED = "PodCompleted"
 
@@ -31,19 +42,34 @@ class Verdict(NamedTuple):
 _TRUE = Verdict(True)
 
 
-def phase(pod: Tree, inits: Sequence[Tree], mains: Sequence[Tree]) -> str:
-    """Return the phase of a pod with these statuses of its init containers and its containers."""
-    never_restarts = value_at(pod, "spec", "restartPolicy") == "Never"
-    sidecars = _sidecar_names(pod)
-    ended_badly = any(exit_code_of(each) for each in inits if each["name"] not in sidecars)
-    if never_restarts and ended_badly:
+Statuses: TypeAlias = Sequence[tuple[Container, Tree]]
+"""Containers with their statuses."""
+
+
+def phase(inits: Statuses, mains: Statuses) -> str:
+    """Return the phase of a pod with these init containers and containers."""
+    inits = [pair for pair in inits if pair[0].role is Role.INIT]
+    if any(_has_failed(container, status) for container, status in inits):
         return "Failed"
-    if any(has_never_run(status) for status in mains):
+    if any(is_running(status) or has_never_run(status) for _, status in inits):
         return "Pending"
-    codes = [exit_code_of(status) for status in mains]
-    if None in codes:
+    if any(has_never_run(status) for _, status in mains):
+        return "Pending"
+    if any(_runs_again(container, status) for container, status in mains):
         return "Running"
-    return "Failed" if any(codes) else "Succeeded"
+    return "Failed" if any(last_exit_code_of(status) for _, status in mains) else "Succeeded"
+
+
+def _runs_again(container: Container, status: Tree) -> bool:
+    """Report whether a container runs, or will run again."""
+    code = last_exit_code_of(status)
+    return code is None or _is_restarting(status) or container.restarts(code)
+
+
+def _has_failed(container: Container, status: Tree) -> bool:
+    """Report whether an init container has ended badly and does not run again."""
+    code = last_exit_code_of(status)
+    return bool(code) and not _runs_again(container, status)
 
 
 def with_conditions(pod: Tree, status: Tree, now: float) -> Tree:
@@ -59,6 +85,8 @@ def with_conditions(pod: Tree, status: Tree, now: float) -> Tree:
         "ContainersReady": containers_ready,
         "PodScheduled": _TRUE,
     }
+    if _may_restart_all(pod):
+        verdicts[_ALL_RESTARTING] = _all_restarting(status)
     conditions = [
         _condition(pod, find_condition(present, type_), type_, verdict, now)
         for type_, verdict in verdicts.items()
@@ -109,16 +137,38 @@ def _initialized(pod: Tree, status: Tree) -> Verdict:
     return Verdict(False, "ContainersNotInitialized", message)
 
 
+def _may_restart_all(pod: Tree) -> bool:
+    """Report whether a restart rule of a container restarts all containers."""
+    return any(
+        rule.get("action") == RESTART_ALL
+        for field in ("initContainers", "containers")
+        for spec in value_at(pod, "spec", field) or ()
+        for rule in spec.get("restartPolicyRules") or ()
+    )
+
+
+def _all_restarting(status: Tree) -> Verdict:
+    """Whether a restart rule has stopped all containers, and they have not begun to start."""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return Verdict(False, f"Pod{status['phase']}".replace("Succeeded", "Completed"))
+    if not any(_is_restarting(each) for each in _statuses(status)):
+        return Verdict(False)
+    return Verdict(True, "RestartAllContainersStarted", "container exited with restart policy rule")
+
+
+def _is_restarting(status: Tree) -> bool:
+    return waiting_reason_of(status) == RESTARTING_ALL
+
+
 def _containers_ready(pod: Tree, status: Tree) -> Verdict:
     """Whether all containers and sidecars are ready."""
     if status.get("phase") == "Succeeded":
         return Verdict(False, _COMPLETED)
     if status.get("phase") == "Failed":
         return Verdict(False, "PodFailed")
-    sidecars = _sidecar_names(pod)
-    inits, mains = status.get("initContainerStatuses") or (), status.get("containerStatuses") or ()
-    counted = [*(each for each in inits if each["name"] in sidecars), *mains]
-    unready = [each["name"] for each in counted if not each.get("ready")]
+    ready = {each["name"] for each in _statuses(status) if each.get("ready")}
+    mains = [spec.get("name") or "" for spec in value_at(pod, "spec", "containers") or ()]
+    unready = [name for name in (*_sidecar_names(pod), *mains) if name not in ready]
     if not unready:
         return _TRUE
     return Verdict(False, "ContainersNotReady", f"containers with unready status: {_list(unready)}")
@@ -146,12 +196,12 @@ def _statuses(status: Tree) -> list[Tree]:
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
-def _sidecar_names(pod: Tree) -> set[str]:
-    return {
+def _sidecar_names(pod: Tree) -> list[str]:
+    return [
         spec.get("name") or ""
         for spec in value_at(pod, "spec", "initContainers") or ()
         if spec.get("restartPolicy") == "Always"
-    }
+    ]
 
 
 def _list(names: Sequence[str]) -> str:

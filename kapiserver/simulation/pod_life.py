@@ -5,6 +5,7 @@
     creating        running     at once: init containers one after the other, then the others
     running         running     a container ends, restarts or becomes ready
     running         finished    no container runs or restarts, or activeDeadlineSeconds is over
+    running         creating    a restart rule restarts all containers
     any, deleted    ended       its containers need no longer than stop-seconds and the grace period
     ended, deleted  gone        at once
 
@@ -14,8 +15,8 @@ where the last one ended. Mirrors syncPod and generateAPIPodStatus of pkg/kubele
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from kapiserver.api.accessors import (
     finalizers_of,
@@ -26,32 +27,46 @@ from kapiserver.api.accessors import (
 )
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.pods import is_finished, seconds_of
-from kapiserver.simulation import containers, pod_conditions
+from kapiserver.simulation import containers, pod_conditions, pod_resize
 from kapiserver.simulation.containers import (
-    CREATING,
-    INITIALIZING,
+    RESTARTING_ALL,
     Container,
     Life,
     exit_code_of,
     is_running,
     live,
     stop,
+    waiting_reason_of,
 )
 from kapiserver.simulation.fate import Role, fate_of
+from kapiserver.simulation.image_pulls import pull_error
 from kapiserver.storage.objects.lifecycle import timestamp
 
 _DEADLINE = {
     "reason": "DeadlineExceeded",
     "message": "Pod was active on the node longer than the specified deadline",
 }
+INITS, MAINS, EPHEMERALS = (
+    "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses",
+)  # fmt: skip
+Statuses = dict[str, list[Tree]]
+"""The statuses of containers, by their field in the status of a pod."""
 
 
 @dataclass(frozen=True)
-class Addresses:
-    """The addresses of a pod and of its node; "" for one that is not known."""
+class Host:
+    """What the node of a pod decides about it.
 
-    pod: str = ""
-    host: str = ""
+    pod_ips         the addresses of the pod, at most one of each family
+    host_ips        the addresses of the node
+    missing_images  the full names of images that the node cannot pull
+    refusal         why the node has no room for other resources of the pod; "" if it has
+    """
+
+    pod_ips: Sequence[str] = ()
+    host_ips: Sequence[str] = ()
+    missing_images: frozenset[str] = frozenset()
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,19 +83,19 @@ class Step:
     gone: bool = False
 
 
-def next_step(pod: Tree, addresses: Addresses, now: float) -> Step:
+def next_step(pod: Tree, host: Host, now: float) -> Step:
     """Return what happens next to a pod that is bound to a node."""
     if is_terminating(pod):
-        return _deleted(pod, addresses, now)
+        return _deleted(pod, host, now)
     if is_finished(pod):
         return Step()
     start = seconds_of(value_at(pod, "status", "startTime"))
     if start is None:
-        return _creating(pod, addresses, now)
+        return _creating(pod, host, now)
     deadline = value_at(pod, "spec", "activeDeadlineSeconds")
     if deadline is not None and start + deadline <= now:
-        return Step(_past_deadline(pod, addresses, now))
-    step = _living(pod, addresses, now)
+        return Step(_past_deadline(pod, host, now))
+    step = _living(pod, host, now)
     if deadline is None or (step.status or {}).get("phase") in ("Succeeded", "Failed"):
         return step
     waits = [wait for wait in (step.wait, start + deadline - now) if wait is not None]
@@ -90,47 +105,65 @@ def next_step(pod: Tree, addresses: Addresses, now: float) -> Step:
 # The steps.
 
 
-def _creating(pod: Tree, addresses: Addresses, now: float) -> Step:
+def _creating(pod: Tree, host: Host, now: float) -> Step:
     """Return the status of a pod whose containers are being created."""
-    inits, mains = init_containers(pod), main_containers(pod)
-    reason = INITIALIZING if inits else CREATING
-    status = _with_addresses(pod, addresses) | {"phase": "Pending", "startTime": timestamp(now)}
-    if inits:
-        status["initContainerStatuses"] = [containers.waiting(each, reason) for each in inits]
-    status["containerStatuses"] = [containers.waiting(each, reason) for each in mains]
+    statuses = {
+        field: [containers.waiting(each) for each in found]
+        for field, found in containers_of(pod, host).items()
+    }
+    status = _with_statuses(pod, host, statuses)
+    status |= {"phase": "Pending", "startTime": timestamp(now)}
     return Step(pod_conditions.with_conditions(pod, status, now), 0.0)
 
 
-def _living(pod: Tree, addresses: Addresses, now: float) -> Step:
+def _living(pod: Tree, host: Host, now: float) -> Step:
     """Return the status of a pod that is neither finished nor being deleted."""
-    lives, is_initialized = _initialize(pod, now)
-    count = len(lives)
-    for container in main_containers(pod):
-        status = _status_of(pod, "containerStatuses", container)
-        lives.append(live(container, status, now) if is_initialized else Life(status))
-    statuses = [each.status for each in lives]
-    inits, mains = statuses[:count], statuses[count:]
-    phase = pod_conditions.phase(pod, inits, mains)
+    found = containers_of(pod_resize.with_present_resources(pod) if host.refusal else pod, host)
+    lives = _lives(pod, found, now)
+    statuses = {field: [life.status for life in group] for field, group in lives.items()}
+    waits = [life.wait for group in lives.values() for life in group if life.wait is not None]
+    if _restarts_all(found, statuses):
+        removed = _mapped(containers.removed, found, statuses)
+        statuses, waits = statuses | {field: removed[field] for field in (INITS, MAINS)}, [0.0]
+    pairs = {field: list(zip(found[field], statuses[field], strict=True)) for field in found}
+    phase = pod_conditions.phase(pairs[INITS], pairs[MAINS])
     if phase in ("Succeeded", "Failed"):
-        pairs = zip(init_containers(pod), inits, strict=True)
-        inits = [stop(sidecar, status, now) for sidecar, status in pairs]
-    status = _with_containers(pod, addresses, inits, mains) | {"phase": phase}
+        statuses = _stopped(found, statuses, now, fields=(INITS, EPHEMERALS))
+    status = _with_statuses(pod, host, statuses) | {"phase": phase}
+    wanted = [each for group in containers_of(pod, host).values() for each in group]
+    status = pod_resize.resize(pod, wanted, status, host.refusal, now)
     status = pod_conditions.with_conditions(pod, status, now)
-    waits = [each.wait for each in lives if each.wait is not None]
-    return Step(None if status == pod.get("status") else status, min(waits, default=None))
+    if status == pod.get("status"):
+        return Step(wait=min(waits, default=None))
+    is_resizing = pod_resize.is_resizing(status)
+    return Step(status, 0.0 if is_resizing else min(waits, default=None))
 
 
-def _initialize(pod: Tree, now: float) -> tuple[list[Life], bool]:
+def _lives(pod: Tree, found: dict[str, list[Container]], now: float) -> dict[str, list[Life]]:
+    """Return the lives of the containers of a pod: init containers in order, the others when the
+    pod is initialized, ephemeral ones at once."""
+    inits, is_initialized = _initialize(pod, found[INITS], now)
+    return {
+        INITS: inits,
+        MAINS: [
+            live(each, _status_of(pod, MAINS, each), now)
+            if is_initialized
+            else Life(_status_of(pod, MAINS, each))
+            for each in found[MAINS]
+        ],
+        EPHEMERALS: [live(each, _status_of(pod, EPHEMERALS, each), now)
+                     for each in found[EPHEMERALS]],
+    }  # fmt: skip
+
+
+def _initialize(pod: Tree, inits: Sequence[Container], now: float) -> tuple[list[Life], bool]:
     """Return the lives of the init containers, and whether the other containers may start. Each
     waits for the one before it: until it has ended well, or, if it is a sidecar, has started."""
     lives: list[Life] = []
     is_next = True
-    has_begun = any(
-        not containers.has_never_run(status)
-        for status in value_at(pod, "status", "containerStatuses") or ()
-    )
-    for container in init_containers(pod):
-        status = _status_of(pod, "initContainerStatuses", container)
+    has_begun = any(_has_begun(status) for status in value_at(pod, "status", MAINS) or ())
+    for container in inits:
+        status = _status_of(pod, INITS, container)
         is_sidecar = container.role is Role.SIDECAR
         if not is_next and not (has_begun and is_sidecar):
             lives.append(Life(status))
@@ -145,72 +178,124 @@ def _initialize(pod: Tree, now: float) -> tuple[list[Life], bool]:
     return lives, is_next or has_begun
 
 
-def _deleted(pod: Tree, addresses: Addresses, now: float) -> Step:
-    """Return what happens to a pod that is being deleted: its containers are stopped, and the pod
-    goes. A pod with finalizers stays without containers."""
+def _has_begun(status: Tree) -> bool:
+    """Report whether a container has been started, after the last restart of all containers."""
+    never = containers.has_never_run(status)
+    return not never and waiting_reason_of(status) != RESTARTING_ALL
+
+
+def _restarts_all(found: dict[str, list[Container]], statuses: Statuses) -> bool:
+    """Report whether a container has ended so that all containers restart."""
+    return any(
+        (code := exit_code_of(status)) is not None and container.restarts_all(code)
+        for field in (INITS, MAINS)
+        for container, status in zip(found[field], statuses[field], strict=True)
+    )
+
+
+def _deleted(pod: Tree, host: Host, now: float) -> Step:
+    """Return what happens to a pod that is being deleted: its containers are stopped, sidecars
+    after the others, and the pod goes. A pod with finalizers stays without containers."""
     metadata, phase = metadata_of(pod), value_at(pod, "status", "phase")
     grace = metadata.get("deletionGracePeriodSeconds") or 0
-    wait = (seconds_of(metadata.get("deletionTimestamp")) or now) - grace - now
-    wait += min(grace, max(each.fate.stop_seconds for each in main_containers(pod)))
-    runs = any(is_running(status) for status in _all_statuses(pod))
-    if runs and wait > 0:
-        return Step(wait=wait)
-    if runs or (phase == "Running" and not is_finished(pod)):
-        return Step(_ended(pod, addresses, now, grace), 0.0)
+    begin = (seconds_of(metadata.get("deletionTimestamp")) or now) - grace
+    found = containers_of(pod, host)
+    statuses = present_statuses(pod, found)
+    ends = _ends_of_stop(found, statuses, begin, grace)
+    if (last := max(ends.values(), default=now)) > now:
+        due = {name for name, end in ends.items() if end <= now}
+        statuses = _stopped(found, statuses, now, grace, due)
+        status = _with_statuses(pod, host, statuses)
+        status = pod_conditions.with_conditions(pod, status, now) if due else status
+        wait = min(end for end in (*ends.values(), last) if end > now) - now
+        return Step(status if due else None, wait)
+    if ends or (phase == "Running" and not is_finished(pod)):
+        return Step(_ended(pod, host, now, grace), 0.0)
     return Step(gone=bool(grace) or not finalizers_of(pod))
 
 
-def _ended(pod: Tree, addresses: Addresses, now: float, grace: float) -> Tree:
+def _ends_of_stop(
+    found: dict[str, list[Container]], statuses: Statuses, begin: float, grace: float
+) -> dict[str, float]:
+    """Return when each running container has stopped, by name: all at the same time, but sidecars
+    after the others, the last one first."""
+    pairs = [
+        pair for field, group in found.items() for pair in zip(group, statuses[field], strict=True)
+    ]
+    sidecars = [pair for pair in pairs if pair[0].role is Role.SIDECAR]
+    others = [pair for pair in pairs if pair[0].role is not Role.SIDECAR]
+    ends, last = {}, begin
+    for container, status in (*others, *reversed(sidecars)):
+        if not is_running(status):
+            last = max(last, _finished_at(status))
+            continue
+        start = last if container.role is Role.SIDECAR else begin
+        ends[container.name] = min(begin + grace, start + _seconds_to_stop(container))
+        last = max(last, ends[container.name])
+    return ends
+
+
+def _finished_at(status: Tree) -> float:
+    return seconds_of(value_at(status, "state", "terminated", "finishedAt")) or 0.0
+
+
+def _seconds_to_stop(container: Container) -> float:
+    """Return how long a container needs to stop, with the sleep of its preStop hook."""
+    sleep = value_at(container.spec, "lifecycle", "preStop", "sleep", "seconds") or 0
+    return container.fate.stop_seconds + float(sleep)
+
+
+def _ended(pod: Tree, host: Host, now: float, grace: float) -> Tree:
     """Return the status of a pod whose containers have been stopped."""
-    inits, mains = (
-        [stop(each, _status_of(pod, field, each), now, grace) for each in group]
-        for field, group in (
-            ("initContainerStatuses", init_containers(pod)),
-            ("containerStatuses", main_containers(pod)),
-        )
-    )
-    status = _with_containers(pod, addresses, inits, mains)
-    succeeded = all(exit_code_of(each) == 0 for each in mains)
+    found = containers_of(pod, host)
+    statuses = _stopped(found, present_statuses(pod, found), now, grace)
+    status = _with_statuses(pod, host, statuses)
+    succeeded = all(exit_code_of(each) == 0 for each in statuses[MAINS])
     status["phase"] = "Succeeded" if succeeded else "Failed"
+    status = pod_resize.without_conditions(status)
     return pod_conditions.with_conditions(pod, status, now)
 
 
-def _past_deadline(pod: Tree, addresses: Addresses, now: float) -> Tree:
+def _past_deadline(pod: Tree, host: Host, now: float) -> Tree:
     """Return the status of a pod that has run for activeDeadlineSeconds."""
     grace = value_at(pod, "spec", "terminationGracePeriodSeconds") or 0
-    status = _ended(pod, addresses, now, grace) | {"phase": "Failed"} | _DEADLINE
+    status = _ended(pod, host, now, grace) | {"phase": "Failed"} | _DEADLINE
     return pod_conditions.with_conditions(pod, status, now)
 
 
 # Containers and their statuses.
 
 
-def init_containers(pod: Tree) -> list[Container]:
-    """Return the init containers of a pod, with the sidecars among them."""
-    policy = "Never" if value_at(pod, "spec", "restartPolicy") == "Never" else "OnFailure"
-    found = []
-    for spec in value_at(pod, "spec", "initContainers") or ():
-        is_sidecar = spec.get("restartPolicy") == "Always"
-        role = Role.SIDECAR if is_sidecar else Role.INIT
-        fate = fate_of(pod, spec.get("name") or "", role)
-        found.append(Container(pod, spec, fate, spec.get("restartPolicy") or policy, role))
+def containers_of(pod: Tree, host: Host) -> dict[str, list[Container]]:
+    """Return the containers of a pod, by the field of their statuses and in the order of these:
+    init containers as in the spec, the others by name."""
+    fields = ((INITS, "initContainers"), (MAINS, "containers"), (EPHEMERALS, "ephemeralContainers"))
+    found = {}
+    for statuses, specs in fields:
+        group = value_at(pod, "spec", specs) or ()
+        ordered = group if statuses == INITS or len(group) < 2 else sorted(group, key=_name)
+        found[statuses] = [_container(pod, host, statuses, spec) for spec in ordered]
     return found
 
 
-def main_containers(pod: Tree) -> list[Container]:
-    """Return the containers of a pod that are neither init containers nor sidecars."""
-    policy = value_at(pod, "spec", "restartPolicy") or "Always"
-    return [
-        Container(
-            pod, spec, fate_of(pod, spec.get("name") or ""), spec.get("restartPolicy") or policy
-        )
-        for spec in value_at(pod, "spec", "containers") or ()
-    ]
+def _container(pod: Tree, host: Host, statuses: str, spec: Tree) -> Container:
+    role = {MAINS: Role.MAIN, EPHEMERALS: Role.EPHEMERAL}.get(statuses, Role.INIT)
+    if role is Role.INIT and spec.get("restartPolicy") == "Always":
+        role = Role.SIDECAR
+    fate = fate_of(pod, _name(spec), role)
+    if host.missing_images and not fate.image_pull_error:
+        error = pull_error(spec.get("image") or "", host.missing_images)
+        fate = replace(fate, image_pull_error=error)
+    return Container(pod, spec, fate, role)
 
 
-def _all_statuses(pod: Tree) -> list[Tree]:
-    status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+def _name(spec: Tree) -> str:
+    return spec.get("name") or ""
+
+
+def present_statuses(pod: Tree, found: dict[str, list[Container]]) -> Statuses:
+    """Return the present statuses of the containers of a pod."""
+    return {field: [_status_of(pod, field, each) for each in found[field]] for field in found}
 
 
 def _status_of(pod: Tree, field: str, container: Container) -> Tree:
@@ -218,29 +303,58 @@ def _status_of(pod: Tree, field: str, container: Container) -> Tree:
     for status in value_at(pod, "status", field) or ():
         if status.get("name") == container.name:
             return status  # type: ignore[no-any-return]
-    has_inits = bool(value_at(pod, "spec", "initContainers"))
-    return containers.waiting(container, INITIALIZING if has_inits else CREATING)
+    return containers.waiting(container)
 
 
-def _with_containers(
-    pod: Tree, addresses: Addresses, inits: Sequence[Tree], mains: Sequence[Tree]
-) -> Tree:
-    status = _with_addresses(pod, addresses)
-    if inits:
-        status["initContainerStatuses"] = list(inits)
-    status["containerStatuses"] = list(mains)
+def _mapped(
+    change: Callable[[Container, Tree], Tree],
+    found: dict[str, list[Container]],
+    statuses: Statuses,
+) -> Statuses:
+    """Return the statuses with a function applied to each container and its status."""
+    return {
+        field: [change(*pair) for pair in zip(group, statuses[field], strict=True)]
+        for field, group in found.items()
+    }
+
+
+def _stopped(
+    found: dict[str, list[Container]],
+    statuses: Statuses,
+    now: float,
+    grace: float = 0,
+    names: Iterable[str] | None = None,
+    fields: Sequence[str] = (INITS, MAINS, EPHEMERALS),
+) -> Statuses:
+    """Return the statuses with the containers of these fields stopped, or those of these names."""
+
+    def change(container: Container, status: Tree) -> Tree:
+        if names is not None and container.name not in names:
+            return status
+        return stop(container, status, now, grace)
+
+    stopped = _mapped(change, found, statuses)
+    return statuses | {field: stopped[field] for field in fields}
+
+
+def _with_statuses(pod: Tree, host: Host, statuses: Statuses) -> Tree:
+    """Return the status of a pod with its addresses and these statuses of containers."""
+    status = _with_addresses(pod, host)
+    for field, group in statuses.items():
+        if group:
+            status[field] = group
     return status
 
 
-def _with_addresses(pod: Tree, addresses: Addresses) -> Tree:
+def _with_addresses(pod: Tree, host: Host) -> Tree:
     """Return the status of a pod with its addresses, which stay once they are set."""
     status = dict(pod.get("status") or {})
     status["observedGeneration"] = generation_of(pod)
-    host, own = addresses.host, addresses.pod
-    if value_at(pod, "spec", "hostNetwork"):
-        own = host
-    if host and not status.get("hostIP"):
-        status |= {"hostIP": host, "hostIPs": [{"ip": host}]}
+    of_host = bool(value_at(pod, "spec", "hostNetwork"))
+    own = host.host_ips if of_host else host.pod_ips
+    if host.host_ips and not status.get("hostIP"):
+        ips = [{"ip": ip} for ip in host.host_ips]
+        status |= {"hostIP": host.host_ips[0], "hostIPs": ips}
     if own and not status.get("podIP"):
-        status |= {"podIP": own, "podIPs": [{"ip": own}]}
+        status |= {"podIP": own[0], "podIPs": [{"ip": ip} for ip in own]}
     return status

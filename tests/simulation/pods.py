@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kapiserver.simulation.annotations import PREFIX
-from kapiserver.simulation.pod_life import Addresses, next_step
+from kapiserver.simulation.kubelet_events import events_between
+from kapiserver.simulation.pod_life import Host, next_step
 from tests.times import text_of
 
 START = 1_700_000_000
-ADDRESSES = Addresses("10.128.0.2", "172.18.0.2")
+HOST = Host(["10.128.0.2"], ["172.18.0.2"])
 
 
 def pod_of(*containers, init=(), annotations=None, owner="", policy="Always", **spec):
@@ -38,18 +39,19 @@ def container(fields):
 class Lived:
     """A pod and its time. `run` lets time pass; each status is one write of the kubelet."""
 
-    def __init__(self, pod, now=START):
-        self.pod, self.now = pod, float(now)
-        self.writes = 0
+    def __init__(self, pod, now=START, host=HOST):
+        self.pod, self.now, self.host = pod, float(now), host
+        self.events, self.written = [], []
         self.gone = False
 
     def settle(self):
         """Take all steps that are due, and return the seconds until the next one."""
         for _ in range(20):
-            step = next_step(self.pod, ADDRESSES, self.now)
+            step = next_step(self.pod, self.host, self.now)
             self.gone = self.gone or step.gone
             if step.status is not None:
-                self.writes += 1
+                self.events += events_between(self.pod, step.status, self.host)
+                self.written.append(step.status)
                 self.pod = self.pod | {"status": step.status}
             elif step.gone or step.wait is None or step.wait > 0:
                 return step.wait
@@ -84,7 +86,11 @@ class Lived:
         """Each container with its state, restarts and readiness in one text."""
         status = self.pod["status"]
         found = {}
-        for each in (*status.get("initContainerStatuses", ()), *status["containerStatuses"]):
+        for each in (
+            *status.get("initContainerStatuses", ()),
+            *status["containerStatuses"],
+            *status.get("ephemeralContainerStatuses", ()),
+        ):
             ((state, details),) = each["state"].items()
             reason = details.get("reason") or ""
             code = details.get("exitCode")

@@ -89,7 +89,7 @@ def test_options(options, expected):
         (
             lived(annotations={"image-pull-error": "no"}),
             False,
-            'container "app" in pod "web-0" is waiting to start: trying and failing to pull image',
+            'container "app" in pod "web-0" is waiting to start: image can\'t be pulled',
         ),
     ],
 )

@@ -8,7 +8,7 @@ from kapiserver.simulation.addresses import AddressPool
 from kapiserver.simulation.networks import MAX_NODES, NetworkPool, network_index
 from kapiserver.simulation.node_objects import (
     SIMULATED,
-    internal_address,
+    internal_addresses,
     new_node,
     node_spec,
     node_status,
@@ -33,7 +33,7 @@ def test_networks(index, network, address):
     node = new_node(index)
     assert node["spec"]["podCIDRs"] == [network]
     assert network_index(node) == index
-    assert internal_address({"status": node_status(node, "v1.37.0", NOW)}) == address
+    assert internal_addresses({"status": node_status(node, "v1.37.0", NOW)}) == [address]
 
 
 def test_status():

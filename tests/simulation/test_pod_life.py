@@ -8,7 +8,7 @@ import pytest
 
 from kapiserver.simulation.fate import unreadable_annotations
 from kapiserver.simulation.pod_life import next_step
-from tests.simulation.pods import ADDRESSES, START, Lived, pod_of
+from tests.simulation.pods import HOST, START, Lived, pod_of
 from tests.times import text_of
 
 SIDECAR = {"name": "proxy", "restartPolicy": "Always"}
@@ -128,12 +128,12 @@ def test_fates(name):
 def test_status_of_a_kubelet():
     """The status has what a kubelet writes, in two writes."""
     lived = Lived(pod_of(policy="Always"))
-    creating = next_step(lived.pod, ADDRESSES, START).status
+    creating = next_step(lived.pod, HOST, START).status
     assert creating["phase"] == "Pending"
     assert creating["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
     lived.run()
     status = lived.pod["status"]
-    assert lived.writes == 2
+    assert len(lived.written) == 2
     assert (status["podIP"], status["podIPs"]) == ("10.128.0.2", [{"ip": "10.128.0.2"}])
     assert (status["hostIP"], status["hostIPs"]) == ("172.18.0.2", [{"ip": "172.18.0.2"}])
     assert (status["startTime"], status["observedGeneration"]) == (text_of(START), 1)
@@ -145,7 +145,7 @@ def test_status_of_a_kubelet():
     assert container["image"] == "docker.io/library/nginx:latest"
     assert container["imageID"].startswith("docker.io/library/nginx@sha256:")
     assert container["containerID"].startswith("containerd://")
-    assert next_step(lived.pod, ADDRESSES, START + 9).status is None
+    assert next_step(lived.pod, HOST, START + 9).status is None
 
 
 def test_crash_loop():
@@ -239,7 +239,7 @@ def test_deletion_with_finalizers():
     assert lived.run().gone
     lived.delete(grace=0)
     lived.pod["metadata"]["finalizers"] = ["example.com/held"]
-    step = next_step(lived.pod, ADDRESSES, START)
+    step = next_step(lived.pod, HOST, START)
     assert (step.status, step.wait, step.gone) == (None, None, False)
 
 

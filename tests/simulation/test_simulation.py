@@ -8,6 +8,7 @@ import time
 import pytest
 
 from kapiserver.apiserver.health import Unhealthy
+from kapiserver.api.resource_client import STRATEGIC_MERGE_PATCH
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.registry import REGISTRY
 from kapiserver.simulation.controllers import CONTROLLERS
@@ -242,3 +243,45 @@ async def test_seed():
     first = await pods()
     assert [pod["status"]["phase"] for pod in first] == ["Running"] * 3
     assert await pods() == first
+
+
+async def test_events_of_kubelets(server):
+    """Events name the container and the node."""
+    pods = objects(server, "pods")
+    await pods.create(bare_pod("web"))
+    await server.settle_async()
+    events = (await objects(server, "events").list())["items"]
+    found = [each for each in events if each["source"]["component"] == "kubelet"]
+    assert [each["reason"] for each in found] == ["Pulling", "Pulled", "Created", "Started"]
+    node = (await pods.get("web"))["spec"]["nodeName"]
+    assert {each["source"]["host"] for each in found} == {node}
+    assert {each["involvedObject"]["fieldPath"] for each in found} == {"spec.containers{app}"}
+
+
+async def test_resize_without_room(server):
+    """A resize is deferred, and done when another pod has left the node."""
+    pods = objects(server, "pods")
+    for name in ("one", "two"):
+        pod = bare_pod(name)
+        pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "16"}}
+        pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "simulated-0"}
+        await pods.create(pod)
+    await server.settle_async()
+    containers = [{"name": "app", "resources": {"requests": {"cpu": "20"}}}]
+    await pods.patch("one", {"spec": {"containers": containers}}, type=STRATEGIC_MERGE_PATCH,
+                     subresource="resize")  # fmt: skip
+    await server.settle_async()
+
+    async def conditions():
+        found = (await pods.get("one"))["status"]["conditions"]
+        return {each["type"]: each.get("message") for each in found}
+
+    assert (await conditions())["PodResizePending"] == (
+        "Node didn't have enough resource: cpu, requested: 20000, used: 16000, capacity: 32000"
+    )
+    await pods.delete("two")
+    await server.settle_async()
+    assert "PodResizePending" not in await conditions()
+    status = (await pods.get("one"))["status"]["containerStatuses"][0]
+    assert status["allocatedResources"] == {"cpu": "20"}
+    assert status["resources"] == {"requests": {"cpu": "20"}}

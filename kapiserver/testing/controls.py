@@ -31,6 +31,7 @@ from kapiserver.testing.history.objects import Objects
 from kapiserver.testing.history.recorder import Recording, recorded_writes, save
 from kapiserver.testing.history.requests import Requests
 from kapiserver.testing.history.settling import settle
+from kapiserver.testing.simulated.images import Images
 from kapiserver.testing.simulated.metrics import Metrics
 from kapiserver.testing.simulated.nodes import Nodes
 from kapiserver.testing.simulated.pods import Pods
@@ -55,6 +56,7 @@ class Controls(Subject, ServerLoop):
     pods        the fate of its simulated pods
     nodes       the kubelets of its simulated nodes
     metrics     what its simulated pods use, and other metrics
+    images      what its simulated nodes can pull
     state       all of its objects at one time: load, dump, save and bring back
     """
 
@@ -71,6 +73,7 @@ class Controls(Subject, ServerLoop):
         self.pods = Pods(self, self._settle)
         self.nodes = Nodes(self, self._settle)
         self.metrics = Metrics(self, self._settle)
+        self.images = Images(self, self._settle)
         self._start = StartState(self._settle)
         self.state = State(self, self._start, self._settle, settles_first=seed is not None)
         self.faults = Faults(self, self.requests, self._start.revision)

@@ -12,6 +12,7 @@ from kapiserver.testing.determinism.clock import TestClock
 from kapiserver.testing.faults.faults import Faults
 from kapiserver.testing.history.objects import Objects
 from kapiserver.testing.history.requests import Requests
+from kapiserver.testing.simulated.images import Images
 from kapiserver.testing.simulated.metrics import Metrics
 from kapiserver.testing.simulated.nodes import Nodes
 from kapiserver.testing.simulated.pods import Pods
@@ -37,7 +38,7 @@ def test_forms(subject: type) -> None:
 
 def test_every_waiting_control_has_two_forms() -> None:
     """No coroutine method of a subject is without a form for tests that do not await."""
-    simulated = {Pods, Nodes, Metrics}
+    simulated = {Pods, Nodes, Images, Metrics}
     others = {TestClock, Requests, Objects, State, Faults, TestServer}
     assert simulated | others == set(SUBJECTS)
     for subject in SUBJECTS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kapiserver.testing.control_api.clock import CLOCK_OPERATIONS
 from kapiserver.testing.control_api.faults import FAULT_OPERATIONS
+from kapiserver.testing.control_api.images import IMAGE_OPERATIONS
 from kapiserver.testing.control_api.metrics import METRICS_OPERATIONS
 from kapiserver.testing.control_api.nodes import NODE_OPERATIONS
 from kapiserver.testing.control_api.objects import OBJECT_OPERATIONS
@@ -45,6 +46,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *POD_OPERATIONS,
     *NODE_OPERATIONS,
     *METRICS_OPERATIONS,
+    *IMAGE_OPERATIONS,
     *STATE_OPERATIONS,
     *USER_OPERATIONS,
     Operation(

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from kapiserver.apiserver.health import Unhealthy
 from kapiserver.api.resource_client import STRATEGIC_MERGE_PATCH
+from kapiserver.apiserver.health import Unhealthy
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.registry import REGISTRY
 from kapiserver.simulation.controllers import CONTROLLERS

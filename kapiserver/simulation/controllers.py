@@ -54,6 +54,13 @@ SIMULATORS = (
         selectable=False,
     ),
     ControllerDescriptor(
+        name="simulated-provisioners",
+        factory=loaded_by(lazy("kapiserver.simulation.volumes.provisioner:ProvisionerSimulator")),
+        user=APISERVER,
+        manager="csi-provisioner",
+        selectable=False,
+    ),
+    ControllerDescriptor(
         name="kwok-definitions",
         factory=loaded_by(lazy("kapiserver.simulation.kwok.definitions:DefinitionsInstaller")),
         user=APISERVER,
@@ -61,4 +68,4 @@ SIMULATORS = (
         selectable=False,
     ),
 )
-"""What takes the place of nodes, kubelets and the scheduler."""
+"""What takes the place of nodes, kubelets, CSI drivers and the scheduler."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
+from kapiserver.api.core.pod_references import claim_names
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
@@ -12,6 +13,8 @@ from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import field_value
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason
+from kapiserver.controllers.volumes.matching import is_bound
+from kapiserver.controllers.volumes.persistent_volume_binder import claim_keys
 from kapiserver.controllers.workloads.pods import is_finished, node_of
 from kapiserver.simulation import pod_resize
 from kapiserver.simulation.addresses import AddressPool, same_host
@@ -41,10 +44,13 @@ class KubeletSimulator(Controller[ObjectKey]):
         """The pods whose resize waits for room, by node."""
 
     def set_up(self) -> None:
-        """Watch pods and nodes."""
+        """Watch claims, nodes and pods."""
         self._pods_by_node = Index(field_value("spec", "nodeName"))
+        self._pods_by_claim = Index(claim_keys)
+        self._claims = self.watch(CORE, "persistentvolumeclaims", self._pods_of_claim)
         self._nodes = self.watch(CORE, "nodes", self._pods_of_node)
-        self._pods = self.watch(CORE, "pods", self._bound_pod, self._pods_by_node)
+        indexes = (self._pods_by_node, self._pods_by_claim)
+        self._pods = self.watch(CORE, "pods", self._bound_pod, *indexes)
 
     def _pods_of_node(self, change: ObjectChange) -> Iterator[ObjectKey]:
         """Queue the pods of a node whose kubelet starts or stops, or makes itself known, or which
@@ -54,6 +60,13 @@ class KubeletSimulator(Controller[ObjectKey]):
         )
         if before != after or _offers(change.old) != _offers(change.new):
             for entry in self._pods_by_node.get(change.last.key.name):
+                yield entry.key
+
+    def _pods_of_claim(self, change: ObjectChange) -> Iterator[ObjectKey]:
+        """Queue the pods whose claim gets bound."""
+        if change.new is not None and is_bound(change.new.tree()):
+            key = change.new.key
+            for entry in self._pods_by_claim.get(f"{key.namespace}/{key.name}"):
                 yield entry.key
 
     def _bound_pod(self, change: ObjectChange) -> Iterator[ObjectKey]:
@@ -118,6 +131,7 @@ class KubeletSimulator(Controller[ObjectKey]):
             host_ips=internal_addresses(node),
             missing_images=missing_images(node),
             refusal=self._refusal(pod, node) if pod_resize.wants_room(pod) else "",
+            has_volumes=self._has_volumes(pod),
         )
 
     def _addresses_of(self, pod: Tree, node: Tree) -> list[str]:
@@ -133,6 +147,12 @@ class KubeletSimulator(Controller[ObjectKey]):
         pods = (entry.tree() for entry in self._pods_by_node.get(name_of(node)))
         others = (each for each in pods if uid_of(each) != uid_of(pod) and not is_finished(each))
         return refusal(pod, others, node)
+
+    def _has_volumes(self, pod: Tree) -> bool:
+        """Report whether all claims of a pod are bound."""
+        keys = (ObjectKey(namespace_of(pod), name) for name in claim_names(pod))
+        claims = (self._claims.lister.get(key) for key in keys)
+        return all(claim is not None and is_bound(claim.tree()) for claim in claims)
 
     async def _report(self, pod: Tree) -> None:
         """Warn about annotations that cannot be read, when the pod starts."""

@@ -61,12 +61,14 @@ class Host:
     host_ips        the addresses of the node
     missing_images  the full names of images that the node cannot pull
     refusal         why the node has no room for other resources of the pod; "" if it has
+    has_volumes     whether the node has the volumes of the pod; without them no container starts
     """
 
     pod_ips: Sequence[str] = ()
     host_ips: Sequence[str] = ()
     missing_images: frozenset[str] = frozenset()
     refusal: str = ""
+    has_volumes: bool = True
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ def next_step(pod: Tree, host: Host, now: float) -> Step:
     deadline = value_at(pod, "spec", "activeDeadlineSeconds")
     if deadline is not None and start + deadline <= now:
         return Step(_past_deadline(pod, host, now))
+    if not host.has_volumes and not _has_started(pod):
+        return Step(wait=None if deadline is None else start + deadline - now)
     step = _living(pod, host, now)
     if deadline is None or (step.status or {}).get("phase") in ("Succeeded", "Failed"):
         return step
@@ -176,6 +180,12 @@ def _initialize(pod: Tree, inits: Sequence[Container], now: float) -> tuple[list
             life = Life(life.status | {"ready": is_next}, life.wait)
         lives.append(life)
     return lives, is_next or has_begun
+
+
+def _has_started(pod: Tree) -> bool:
+    """Report whether any container of a pod has been started."""
+    statuses = (each for field in (INITS, MAINS) for each in value_at(pod, "status", field) or ())
+    return any(_has_begun(status) for status in statuses)
 
 
 def _has_begun(status: Tree) -> bool:

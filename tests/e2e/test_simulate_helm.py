@@ -39,6 +39,14 @@ spec:
   replicas: {{ .Values.replicas }}
   selector: {matchLabels: {app: db}}
   template: {{- include "pod" (dict "name" "db" "image" .Values.image) | nindent 4 }}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: uploads}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 ---
 apiVersion: batch/v1
 kind: Job
@@ -60,7 +68,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chart with a Deployment, a StatefulSet and a Job."""
+    """A chart with a Deployment, a StatefulSet with volumes, a claim and a Job."""
     folder = tmp_path_factory.mktemp("chart")
     (folder / "templates").mkdir()
     (folder / "Chart.yaml").write_text(CHART)
@@ -71,8 +79,8 @@ def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("program", generations_of("helm"))
 def test_helm_waits_for_workloads(server: Server, chart: Path, program: Path) -> None:
-    """Install, upgrade and rollback return when all pods of the revision are ready and its Job is
-    complete; uninstall returns when all pods are gone."""
+    """Install, upgrade and rollback return when all pods of the revision are ready, its claims are
+    bound and its Job is complete; uninstall returns when all pods are gone."""
 
     def helm(*arguments: str) -> str:
         return run(program, server, *arguments, "--wait", "--timeout", "60s")
@@ -87,6 +95,8 @@ def test_helm_waits_for_workloads(server: Server, chart: Path, program: Path) ->
         return sorted(pod["spec"]["containers"][0]["image"] for pod in living)
 
     helm("install", "shop", str(chart), "--wait-for-jobs")
+    claim = json.loads(run(kubectls()[0], server, "get", "pvc", "uploads", "-o=json"))
+    assert claim["status"]["phase"] == "Bound"
     assert images() == ["shop:1"] * 4
     helm("upgrade", "shop", str(chart), "--set", "image=shop:2,replicas=3", "--wait-for-jobs")
     assert images() == ["shop:2"] * 6

@@ -78,51 +78,6 @@ def test_message_without_victims():
     )
 
 
-WITH_CLAIM = a_pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
-NOT_HELPFUL = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-
-
-def volume_in(zone):
-    expression = {"key": "zone", "operator": "In", "values": [zone]}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    return {"spec": {"nodeAffinity": {"required": required}}}
-
-
-@pytest.mark.parametrize(
-    ("claim", "volume", "answer"),
-    [
-        (None, None, 'persistentvolumeclaim "data" not found'),
-        (
-            {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
-            None,
-            'persistentvolumeclaim "data" is being deleted',
-        ),
-        ({"spec": {}}, None, ""),
-        (
-            {"spec": {"volumeName": "v"}},
-            None,
-            "1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
-        ),
-        ({"spec": {"volumeName": "v"}}, {"spec": {}}, ""),
-        ({"spec": {"volumeName": "v"}}, volume_in("a"), ""),
-        (
-            {"spec": {"volumeName": "v"}},
-            volume_in("b"),
-            "1 node(s) didn't match PersistentVolume's node affinity",
-        ),
-    ],
-)
-def test_volumes(claim, volume, answer):
-    """Claims must exist, and the volumes that they are bound to must be reachable."""
-    snapshot = a_snapshot([a_node("one", labels={"zone": "a"})])
-    if claim is not None:
-        snapshot.claims["shop", "data"] = claim
-    if volume is not None:
-        snapshot.volumes["v"] = volume
-    message = f"0/1 nodes are available: {answer}. {NOT_HELPFUL}" if answer else "one"
-    assert decide(WITH_CLAIM, snapshot) == message
-
-
 def preferring(**fields):
     term = {"weight": 10, "preference": {"matchExpressions": [fields]}}
     return {"nodeAffinity": {PREFERRED: [term]}}

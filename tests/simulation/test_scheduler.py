@@ -29,7 +29,6 @@ class Cluster:
     def __init__(self, workloads):
         self._workloads = workloads
         self.pods = workloads.pods
-        self.claims = workloads.objects("persistentvolumeclaims", "v1")
         self.nodes = workloads.client.resource("v1", "nodes")
         self.devices = Devices(workloads)
         self.settle, self.advance = workloads.settle, workloads.advance
@@ -113,20 +112,6 @@ async def test_unschedulable_pods_wait_for_nodes(it):
     await it.add_node(taints=[BLUE])
     assert "1 node(s) had untolerated taint(s)" in (await it.condition())["message"]
     await it.nodes.patch("one", {"spec": {"taints": None}})
-    await it.settle()
-    assert await it.node_of() == "one"
-
-
-@on_cluster
-async def test_pods_wait_for_their_claims(it):
-    """A pod whose claim does not exist is bound when the claim is created."""
-    await it.add_node()
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    await it.add_pod(volumes=[volume])
-    assert 'persistentvolumeclaim "data" not found' in (await it.condition())["message"]
-    resources = {"requests": {"storage": "1Gi"}}
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": resources}
-    await it.claims.create({"metadata": {"name": "data"}, "spec": spec})
     await it.settle()
     assert await it.node_of() == "one"
 

@@ -22,7 +22,7 @@ from kapiserver.api.core.node_affinity import SelectableNode, term_matches
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
-from kapiserver.controllers.volumes.annotations import BETA_CLASS
+from kapiserver.controllers.volumes.annotations import BETA_CLASS, BIND_COMPLETED
 
 # What claims and volumes say.
 
@@ -71,6 +71,12 @@ def claim_key(volume: Tree) -> str:
     """Return `NAMESPACE/NAME` of the claim that a volume refers to, or ""."""
     reference = value_at(volume, "spec", "claimRef")
     return f"{reference.get('namespace')}/{reference.get('name')}" if reference else ""
+
+
+def is_bound(claim: Tree) -> bool:
+    """Report whether a claim is bound to a volume, and the binding is complete."""
+    has_volume = bool(value_at(claim, "spec", "volumeName"))
+    return has_volume and BIND_COMPLETED in annotations_of(claim)
 
 
 def is_reserved_for(volume: Tree, claim: Tree) -> bool:

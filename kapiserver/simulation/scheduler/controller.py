@@ -10,7 +10,7 @@ Mirrors pkg/scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kapiserver.api.accessors import (
     generation_of,
@@ -25,6 +25,7 @@ from kapiserver.controllers.loop.controller import Controller, EventHandler
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
 from kapiserver.controllers.resource_claims.pod_claims import RESOURCE
+from kapiserver.controllers.volumes.persistent_volume_binder import STORAGE
 from kapiserver.controllers.workloads.conditions import find_condition, without_condition
 from kapiserver.controllers.workloads.pods import is_finished, node_of
 from kapiserver.simulation.scheduler.claim_reservations import ClaimReservations
@@ -35,6 +36,7 @@ from kapiserver.simulation.scheduler.preemption import PREEMPTION
 from kapiserver.simulation.scheduler.schedule import Placement, Unschedulable, schedule
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
 from kapiserver.simulation.scheduler.snapshot import Snapshot
+from kapiserver.simulation.scheduler.volume_reservations import VolumeReservations
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.objects.informer import ObjectChange
@@ -55,14 +57,18 @@ class Scheduler(Controller[ObjectKey]):
         self._snapshot = Snapshot()
         self._pending = PendingPods()
         self._claims = ClaimReservations(self.context, self._snapshot.inventory)
+        self._volumes = VolumeReservations(self.context, self._snapshot)
         self._events = EventRecorder(self.context, NAME)
         inventory = self._snapshot.inventory
-        self.watch(RESOURCE, "deviceclasses", self._on_class(inventory.classes))
-        self.watch(RESOURCE, "devicetaintrules", self._on_class(inventory.taint_rules))
+        rules, snapshot = inventory.taint_rules, self._snapshot
+        self.watch(RESOURCE, "deviceclasses", self._keep(inventory.classes, _has_resource_claims))
+        self.watch(RESOURCE, "devicetaintrules", self._keep(rules, _has_resource_claims))
         self.watch(RESOURCE, "resourceslices", self._on_slice)
         self.watch(RESOURCE, "resourceclaims", self._on_resource_claim)
         self.watch(POLICY, "poddisruptionbudgets", self._on_budget)
         self.watch(CORE, "namespaces", self._on_namespace)
+        self.watch(STORAGE, "storageclasses", self._keep(snapshot.storage_classes, _has_claims))
+        self.watch(STORAGE, "csinodes", self._keep(snapshot.csi_nodes, _has_claims))
         self.watch(CORE, "persistentvolumes", self._on_volume)
         self.watch(CORE, "persistentvolumeclaims", self._on_claim)
         self.watch(CORE, "nodes", self._on_node)
@@ -89,9 +95,9 @@ class Scheduler(Controller[ObjectKey]):
     def _on_volume(self, change: ObjectChange) -> Iterable[ObjectKey]:
         name = change.last.key.name
         if change.new is None:
-            self._snapshot.volumes.pop(name, None)
+            self._snapshot.remove_volume(name)
         else:
-            self._snapshot.volumes[name] = change.new.tree()
+            self._snapshot.set_volume(change.new.tree())
         return self._pending.activate(_has_claims)
 
     def _on_claim(self, change: ObjectChange) -> Iterable[ObjectKey]:
@@ -99,18 +105,20 @@ class Scheduler(Controller[ObjectKey]):
         if change.new is None:
             self._snapshot.claims.pop((key.namespace, key.name), None)
         else:
-            self._snapshot.claims[key.namespace, key.name] = change.new.tree()
+            self._snapshot.set_claim(change.new.tree())
         return self._pending.activate(_has_claims)
 
-    def _on_class(self, known: dict[str, Tree]) -> EventHandler[ObjectKey]:
-        """Return the handler of a resource whose objects are kept by name."""
+    def _keep(
+        self, known: dict[str, Tree], may_help: Callable[[PodInfo], bool]
+    ) -> EventHandler[ObjectKey]:
+        """Return the handler of a resource whose objects are kept by name, and may help pods."""
 
         def on_change(change: ObjectChange) -> Iterable[ObjectKey]:
             if change.new is None:
                 known.pop(change.last.key.name, None)
             else:
                 known[change.last.key.name] = change.new.tree()
-            return self._pending.activate(_has_resource_claims)
+            return self._pending.activate(may_help)
 
         return on_change
 
@@ -219,7 +227,9 @@ class Scheduler(Controller[ObjectKey]):
                 continue
             try:
                 decision = schedule(pod, self._snapshot)
-                if isinstance(decision, Placement):
+                if isinstance(decision, Placement) and decision.volume_claims:
+                    await self._bind_volumes(pod, decision)
+                elif isinstance(decision, Placement):
                     await self._claims.reserve(pod.pod, decision.claims)
                     await self._bind(pod, decision)
                 else:
@@ -241,6 +251,14 @@ class Scheduler(Controller[ObjectKey]):
         seconds = self._pending.retry(key, self.clock.now())
         if seconds is not None:
             self.queue.add_after(key, seconds)
+
+    async def _bind_volumes(self, pod: PodInfo, placement: Placement) -> None:
+        """Let the claims of a pod be bound, and try the pod again when one changes. Until then the
+        pod is nominated for its node."""
+        self._park(pod)
+        self._nominate(pod, placement.node)
+        with suppress_reason("NotFound", "Conflict"):  # the change of a claim makes it active
+            await self._volumes.reserve(placement.node, placement.volume_claims)
 
     async def _bind(self, pod: PodInfo, placement: Placement) -> None:
         node = placement.node

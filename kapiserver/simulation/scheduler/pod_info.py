@@ -15,6 +15,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
+from kapiserver.api.core.pod_references import claim_names
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.affinity_terms import PodAffinity, pod_affinity_of
 from kapiserver.simulation.scheduler.host_ports import HostPort, host_ports_of
@@ -78,14 +79,10 @@ class PodInfo:
         """The topology spread constraints."""
         return constraints_of(self.pod)
 
-    @property
+    @functools.cached_property
     def claims(self) -> Sequence[str]:
-        """The names of the PersistentVolumeClaims that its volumes refer to."""
-        claims = (
-            value_at(volume, "persistentVolumeClaim", "claimName")
-            for volume in self.spec.get("volumes") or ()
-        )
-        return [claim for claim in claims if claim]
+        """The names of the PersistentVolumeClaims of its volumes, ephemeral ones included."""
+        return list(claim_names(self.pod))
 
     @property
     def resource_claims(self) -> Sequence[Tree]:

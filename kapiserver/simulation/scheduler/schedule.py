@@ -25,7 +25,11 @@ from kapiserver.simulation.scheduler.plugins.filters import (
 from kapiserver.simulation.scheduler.plugins.node_affinity import required_node_names
 from kapiserver.simulation.scheduler.plugins.rejection import Rejection
 from kapiserver.simulation.scheduler.plugins.scores import best_node
-from kapiserver.simulation.scheduler.plugins.volume_binding import claim_problem
+from kapiserver.simulation.scheduler.plugins.volume_binding import (
+    ClaimToBind,
+    claim_problem,
+    claims_to_bind,
+)
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.preemption import preempt
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
@@ -38,10 +42,16 @@ _MIN_PERCENTAGE = 5
 
 @dataclass(frozen=True)
 class Placement:
-    """The pod fits: the name of its node, and the ResourceClaims to allocate and reserve."""
+    """The pod fits.
+
+    node            the name of its node
+    claims          the ResourceClaims to allocate and reserve
+    volume_claims   the PersistentVolumeClaims that must be bound before the pod is
+    """
 
     node: str
     claims: Sequence[ClaimToReserve] = ()
+    volume_claims: Sequence[ClaimToBind] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,9 @@ def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
 
 
 def _placement(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> Placement:
-    return Placement(node.name, claims_to_reserve(pod, snapshot, node))
+    return Placement(
+        node.name, claims_to_reserve(pod, snapshot, node), claims_to_bind(pod, snapshot, node)
+    )
 
 
 def _nominated_node(pod: PodInfo, snapshot: Snapshot) -> NodeInfo | None:

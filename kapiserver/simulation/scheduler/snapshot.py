@@ -7,10 +7,11 @@ all nodes again. Pods on a node that does not exist yet are remembered until it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from kapiserver.api.accessors import labels_of, name_of, value_at
+from kapiserver.api.accessors import labels_of, name_of, namespace_of, value_at
 from kapiserver.api.types import Tree
+from kapiserver.controllers.volumes.matching import class_of
 from kapiserver.simulation.scheduler.devices.inventory import Inventory
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.requests import Quantities, quantities_of
@@ -80,6 +81,8 @@ class Snapshot:
     with_affinity       the pods on nodes that have affinity or anti-affinity to other pods
     claims              the PersistentVolumeClaims, by namespace and name
     volumes             the PersistentVolumes, by name
+    storage_classes     the StorageClasses, by name
+    csi_nodes           the CSINodes, by name
     budgets             the PodDisruptionBudgets, by namespace and name
     inventory           the devices of dynamic resource allocation
     nominated           pending pods on the nodes where their victims are ending, by uid
@@ -95,12 +98,16 @@ class Snapshot:
         self.with_affinity: dict[str, PodInfo] = {}
         self.claims: dict[tuple[str, str], Tree] = {}
         self.volumes: dict[str, Tree] = {}
+        self.storage_classes: dict[str, Tree] = {}
+        self.csi_nodes: dict[str, Tree] = {}
         self.budgets: dict[tuple[str, str], Tree] = {}
         self.inventory = Inventory()
         self.nominated: dict[str, PodInfo] = {}
         self.search_start = 0
         self.nodes_with_image: Counter[str] = Counter()
         self._replicas: dict[str, Counter[str]] = {}
+        self._volumes_by_class: dict[str, dict[str, Tree]] = {}
+        self._claim_users: Counter[tuple[str, str]] = Counter()
 
     @property
     def nodes(self) -> Sequence[NodeInfo]:
@@ -143,6 +150,7 @@ class Snapshot:
         if pod.affinity is not None:
             self.with_affinity[pod.uid] = pod
         self._count_replica(pod, 1)
+        self._count_claims(pod, 1)
         self._node_of(pod.node_name).add(pod)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
@@ -152,6 +160,7 @@ class Snapshot:
             return None
         self.with_affinity.pop(uid, None)
         self._count_replica(pod, -1)
+        self._count_claims(pod, -1)
         node = self._node_of(pod.node_name)
         node.remove(pod)
         self._forget_unused(node)
@@ -162,6 +171,30 @@ class Snapshot:
         if self._pods.get(pod.uid) is pod:
             self.remove_pod(pod.uid)
 
+    def set_claim(self, claim: Tree) -> None:
+        """Add a claim, or replace it."""
+        self.claims[namespace_of(claim), name_of(claim)] = claim
+
+    def set_volume(self, volume: Tree) -> None:
+        """Add a volume, or replace it."""
+        self.remove_volume(name_of(volume))
+        self.volumes[name_of(volume)] = volume
+        self._volumes_by_class.setdefault(class_of(volume), {})[name_of(volume)] = volume
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume, if it exists."""
+        volume = self.volumes.pop(name, None)
+        if volume is not None:
+            del self._volumes_by_class[class_of(volume)][name]
+
+    def volumes_of_class(self, name: str) -> Iterable[Tree]:
+        """Return the volumes of a StorageClass."""
+        return self._volumes_by_class.get(name, {}).values()
+
+    def is_claim_used(self, namespace: str, name: str) -> bool:
+        """Report whether a pod on a node uses a claim."""
+        return self._claim_users[namespace, name] > 0
+
     def replicas(self, owner: str) -> Mapping[str, int]:
         """Return the number of replicas of an owner on each node that has some."""
         return self._replicas.get(owner, {})
@@ -171,6 +204,13 @@ class Snapshot:
             self.nodes_with_image[name] += change
             if not self.nodes_with_image[name]:
                 del self.nodes_with_image[name]
+
+    def _count_claims(self, pod: PodInfo, change: int) -> None:
+        for name in pod.claims:
+            key = (pod.namespace, name)
+            self._claim_users[key] += change
+            if not self._claim_users[key]:
+                del self._claim_users[key]
 
     def _count_replica(self, pod: PodInfo, change: int) -> None:
         if not pod.owner or pod.is_terminating:

@@ -24,6 +24,9 @@ from kapiserver.simulation.scheduler.plugins.taint_toleration import (
     unschedulable_filter,
 )
 from kapiserver.simulation.scheduler.plugins.volume_binding import volume_filter
+from kapiserver.simulation.scheduler.plugins.volume_limits import volume_limit_filter
+from kapiserver.simulation.scheduler.plugins.volume_restrictions import exclusive_claim_filter
+from kapiserver.simulation.scheduler.plugins.volume_zone import zone_filter
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
 
@@ -36,7 +39,10 @@ _FILTERS: tuple[_Filter, ...] = (
     node_affinity_filter,
     port_filter,
     fit_filter,
+    exclusive_claim_filter,
+    volume_limit_filter,
     volume_filter,
+    zone_filter,
     spread_filter,
     pod_affinity_filter,
     device_filter,

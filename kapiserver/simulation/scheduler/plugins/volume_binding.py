@@ -1,13 +1,32 @@
-"""Volumes: claims must exist, and a bound volume must be reachable from the node.
+"""Volumes: the claims of a pod must be bound, or be bindable on the node.
 
-Claims that are not bound yet keep no pod from a node: who binds them decides nothing here. Mirrors
-the plugin volumebinding of pkg/scheduler/framework/plugins.
+A claim whose class waits for its first consumer gets a volume when the pod has its node: a free one
+that is reachable from there, or one that is provisioned there. All other claims must be bound
+before. The capacity of storage is not checked. Mirrors the plugin volumebinding of
+pkg/scheduler/framework/plugins.
 """
 
 from __future__ import annotations
 
-from kapiserver.api.accessors import is_terminating, value_at
-from kapiserver.api.core.node_affinity import term_matches
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kapiserver.api.accessors import (
+    annotations_of,
+    is_terminating,
+    name_of,
+    value_at,
+)
+from kapiserver.api.types import Tree
+from kapiserver.controllers.volumes.annotations import SELECTED_NODE
+from kapiserver.controllers.volumes.ephemeral_volumes import check_owner, ephemeral_volumes
+from kapiserver.controllers.volumes.matching import (
+    class_of,
+    is_bound,
+    is_reachable,
+    requested_size,
+    smallest_volume,
+)
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
@@ -19,36 +38,124 @@ _NO_VOLUME = Rejection(
 _UNREACHABLE = Rejection(
     ("node(s) didn't match PersistentVolume's node affinity",), resolvable=False
 )
+_NOTHING_TO_BIND = Rejection(
+    ("node(s) didn't find available persistent volumes to bind",), resolvable=False
+)
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class ClaimToBind(NamedTuple):
+    """A claim of a pod that waits for its node; `volume` is None if one is to be provisioned."""
+
+    claim: Tree
+    volume: Tree | None = None
 
 
 def claim_problem(pod: PodInfo, snapshot: Snapshot) -> str:
     """Return why no node can take the pod as long as its claims are as they are, or ""."""
+    ephemeral = {f"{pod.name}-{volume['name']}" for volume in ephemeral_volumes(pod.pod)}
     for name in pod.claims:
         claim = snapshot.claims.get((pod.namespace, name))
-        if claim is None:
-            return f'persistentvolumeclaim "{name}" not found'
-        if is_terminating(claim):
-            return f'persistentvolumeclaim "{name}" is being deleted'
+        problem = _problem_of(name, claim, pod if name in ephemeral else None)
+        if problem:
+            return problem
+    if any(not is_bound(each) and not _waits(each, snapshot) for each in _claims(pod, snapshot)):
+        return "pod has unbound immediate PersistentVolumeClaims"
+    return ""
+
+
+def _problem_of(name: str, claim: Tree | None, owner: PodInfo | None) -> str:
+    """Return what is wrong with a claim; `owner` is the pod that it must belong to, or None."""
+    if claim is None:
+        if owner is not None:
+            waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+            return f'{waiting} "{name}"'
+        return f'persistentvolumeclaim "{name}" not found'
+    if value_at(claim, "status", "phase") == "Lost":
+        volume = value_at(claim, "spec", "volumeName") or ""
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+    if is_terminating(claim):
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    try:
+        if owner is not None:
+            check_owner(owner.pod, claim)
+    except ValueError as error:
+        return str(error)
     return ""
 
 
 def volume_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
-    """Reject nodes that the volumes of bound claims exclude (VolumeBinding)."""
-    claims = [snapshot.claims.get((pod.namespace, name)) or {} for name in pod.claims]
-    names = [name for claim in claims if (name := value_at(claim, "spec", "volumeName"))]
-    volumes = [snapshot.volumes.get(name) for name in names]
-    if not volumes:
+    """Reject nodes that the volumes of bound claims exclude, and those where the other claims get
+    no volume (VolumeBinding)."""
+    claims = _claims(pod, snapshot)
+    if not claims:
         return None
+    volumes = [_volume_of(claim, snapshot) for claim in claims if is_bound(claim)]
+    unbound = [claim for claim in claims if not is_bound(claim)]
 
     def check(node: NodeInfo) -> Rejection | None:
         for volume in volumes:
             if volume is None:
                 return _NO_VOLUME
-            required = value_at(volume, "spec", "nodeAffinity", "required")
-            if required and not any(
-                term_matches(term, node) for term in required.get("nodeSelectorTerms") or ()
-            ):
+            if not is_reachable(volume, node):
                 return _UNREACHABLE
-        return None
+        return _NOTHING_TO_BIND if _choose(unbound, snapshot, node) is None else None
 
     return check
+
+
+def claims_to_bind(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> Sequence[ClaimToBind]:
+    """Return the claims that must be bound before a pod that fits on a node is bound to it."""
+    unbound = [claim for claim in _claims(pod, snapshot) if not is_bound(claim)]
+    return _choose(unbound, snapshot, node) or ()
+
+
+def _claims(pod: PodInfo, snapshot: Snapshot) -> list[Tree]:
+    found = (snapshot.claims.get((pod.namespace, name)) for name in pod.claims)
+    return [claim for claim in found if claim is not None]
+
+
+def _volume_of(claim: Tree, snapshot: Snapshot) -> Tree | None:
+    return snapshot.volumes.get(value_at(claim, "spec", "volumeName") or "")
+
+
+def _waits(claim: Tree, snapshot: Snapshot) -> bool:
+    """Report whether the scheduler decides about the volume of a claim."""
+    mode = snapshot.storage_classes.get(class_of(claim), {}).get("volumeBindingMode")
+    return mode == "WaitForFirstConsumer" and not value_at(claim, "spec", "volumeName")
+
+
+def _choose(
+    claims: Sequence[Tree], snapshot: Snapshot, node: NodeInfo
+) -> Sequence[ClaimToBind] | None:
+    """Return the volumes that claims get on a node, the smallest claims first; None if one gets
+    none. A claim whose volume is being provisioned stays on the node of its volume."""
+    choices: dict[str, Tree] = {}
+    chosen = []
+    for claim in sorted(claims, key=requested_size):
+        selected = annotations_of(claim).get(SELECTED_NODE)
+        if selected not in (None, node.name):
+            return None
+        volume = None
+        if selected is None:
+            candidates = snapshot.volumes_of_class(class_of(claim))
+            volume = smallest_volume(claim, candidates, node=node, excluded=choices, delayed=True)
+        if volume is not None:
+            choices[name_of(volume)] = volume
+        elif not _can_provision(snapshot.storage_classes.get(class_of(claim), {}), node):
+            return None
+        chosen.append(ClaimToBind(claim, volume))
+    return chosen
+
+
+def _can_provision(storage_class: Tree, node: NodeInfo) -> bool:
+    """Report whether a class has a provisioner, and allows volumes in the topology of a node."""
+    if storage_class.get("provisioner", _NO_PROVISIONER) == _NO_PROVISIONER:
+        return False
+    terms = storage_class.get("allowedTopologies") or ()
+    return not terms or any(_topology_matches(term, node.labels) for term in terms)
+
+
+def _topology_matches(term: Tree, labels: Mapping[str, str]) -> bool:
+    expressions = term.get("matchLabelExpressions") or ()
+    return all(labels.get(each["key"]) in each["values"] for each in expressions)

@@ -102,12 +102,16 @@ class KubeletSettings(Struct, frozen=True, kw_only=True):
     kubelet_preferred_address_types     types of a node's addresses, the first one preferred
     kubelet_certificate_authority       CA of kubelets; None accepts any certificate
     kubelet_client_certificate          certificate to show to kubelets, with `kubelet_client_key`
+    kubelet_port                        port of kubelets whose nodes report none
+    kubelet_timeout                     seconds in which a kubelet accepts a connection
     """
 
     kubelet_preferred_address_types: tuple[str, ...] = KUBELET_ADDRESS_TYPES
     kubelet_certificate_authority: Path | None = None
     kubelet_client_certificate: Path | None = None
     kubelet_client_key: Path | None = None
+    kubelet_port: int = 10250
+    kubelet_timeout: float = 5.0
 
 
 class AuthenticationSettings(Struct, frozen=True, kw_only=True):

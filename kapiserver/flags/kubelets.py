@@ -1,11 +1,11 @@
-"""The flags of requests to kubelets, as the subresource `proxy` of nodes sends them."""
+"""The flags of requests to kubelets: logs, exec, attach, port-forward, the proxy of nodes."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from kapiserver.flags.values import DEFAULTS, names
+from kapiserver.flags.values import DEFAULTS, names, port, positive_seconds
 
 
 def add_kubelet_flags(group: argparse._ArgumentGroup) -> None:
@@ -30,4 +30,13 @@ def add_kubelet_flags(group: argparse._ArgumentGroup) -> None:
         "--kubelet-client-key", type=Path, metavar="FILE",
         help="PEM file of the private key of --kubelet-client-certificate; each flag needs the "
         "other. Default: no key.",
+    )  # fmt: skip
+    group.add_argument(
+        "--kubelet-port", type=port, default=DEFAULTS.kubelet_port, metavar="PORT",
+        help="Port of kubelets whose nodes report none. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--kubelet-timeout", type=positive_seconds, default=DEFAULTS.kubelet_timeout,
+        metavar="DURATION",
+        help="How long a kubelet may take to accept a connection, such as 10s. Default: 5s.",
     )  # fmt: skip

@@ -217,17 +217,17 @@ def test_connections_of_pending_pod(api, path):
 
 
 def test_connections_of_running_pod(api, running, core):
-    """Connections to a pod are a 404 if its node does not exist, and a 503 if no kubelet is
-    attached."""
+    """Connections to a pod are a 404 if its node does not exist, and a 500 if the node has no
+    address."""
     response = api.get(f"{running}/log")
     assert (response.status, response.message) == (404, 'nodes "n" not found')
     api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
     for response in (
         api.get(f"{running}/log"),
-        api.post(f"{running}/exec", None),
+        api.post(f"{running}/exec?stdout=1", None),
     ):
-        assert response.status == 503
-        assert "no kubelet is attached" in response.message
+        message = "no preferred addresses found; known addresses: []"
+        assert (response.status, response.message) == (500, message)
     api.delete("/api/v1/nodes/n")
 
 

@@ -55,13 +55,6 @@ def _no_aggregation(client: Client) -> bool:
     return bool(client.get("/apis/metrics.k8s.io/v1beta1").status_code == 404)
 
 
-def _no_kubelet(client: Client) -> bool:
-    client.post("/api/v1/nodes", json={"metadata": {"name": "node-1"}})
-    client.post(f"{DEFAULT}/pods", json={"metadata": {"name": "a"}, "spec": POD})
-    response = client.get(f"{DEFAULT}/pods/a/log")
-    return response.status_code >= 400 and "kubelet" in response.text
-
-
 def _bound_pods_stay(client: Client) -> bool:
     client.post(f"{DEFAULT}/pods", json={"metadata": {"name": "a"}, "spec": POD})
     client.delete(f"{DEFAULT}/pods/a")
@@ -92,11 +85,6 @@ DIFFERENCES = (
         "Requests for the API group of an APIService with a service are forwarded to it.",
         "The APIService is stored, and the requests are answered with 404.",
         _no_aggregation,
-    ),
-    Difference(
-        "`logs`, `exec`, `attach` and `port-forward` reach the kubelet of the pod's node.",
-        "They are answered with an error that says that no kubelet is attached.",
-        _no_kubelet,
     ),
     Difference(
         "The kubelet ends a deleted pod, and the pod goes.",

@@ -152,16 +152,16 @@ def test_delete_namespace(kubectl: Kubectl, namespace: str) -> None:
 
 NEEDS_KUBELET = {
     ("top", "node"): "Metrics API not available",
-    ("logs", "web"): "no kubelet is attached to this server",
-    ("exec", "web", "--", "ls"): "no kubelet is attached to this server",
-    ("attach", "web"): "no kubelet is attached to this server",
-    ("cp", "web:/etc/passwd", "{folder}/passwd"): "no kubelet is attached to this server",
+    ("logs", "web"): "no preferred addresses found",
+    ("exec", "web", "--", "ls"): "no preferred addresses found",
+    ("attach", "web"): "no preferred addresses found",
+    ("cp", "web:/etc/passwd", "{folder}/passwd"): "no preferred addresses found",
     ("port-forward", "pod/web", ":80"): "pod is not running",
 }
 
 
 def test_no_kubelet(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
-    """Commands that need a running pod fail because no kubelet is attached."""
+    """Commands that need a running pod fail because its node has no address of a kubelet."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": namespace}}
     kubectl("create", "-f", "-", stdin=json.dumps(node))
     bound = POD.replace("spec:", f"spec:\n  nodeName: {namespace}")

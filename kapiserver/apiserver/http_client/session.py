@@ -56,6 +56,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     context     TLS for https
     server_name the certificate must have this name; "" means the host of the URL
     proxy       URL of an HTTP proxy; "" for none
+    connect_seconds     limit of connecting, TLS included; None means that of the client
     """
 
     method: str
@@ -65,6 +66,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     context: ssl.SSLContext | None = None
     server_name: str = ""
     proxy: str = ""
+    connect_seconds: float | None = None
 
 
 class HttpResponse:
@@ -140,6 +142,7 @@ class StreamingClient:
         keep_alive: bool = True,
     ) -> None:
         """With a guard, the client connects only to addresses that the guard allows."""
+        self._limits = limits
         self._resolver = Resolver(guard)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -148,9 +151,7 @@ class StreamingClient:
                 use_dns_cache=False,
                 force_close=not keep_alive,
             ),
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=limits.connect, sock_read=limits.idle
-            ),
+            timeout=self._timeout(None),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=_AUTOMATIC,
             auto_decompress=False,
@@ -186,8 +187,13 @@ class StreamingClient:
                     server_hostname=request.server_name or None,
                     proxy=request.proxy or None,
                     allow_redirects=False,
+                    timeout=self._timeout(request.connect_seconds),
                 )
             )
+
+    def _timeout(self, connect_seconds: float | None) -> aiohttp.ClientTimeout:
+        connect = self._limits.connect if connect_seconds is None else connect_seconds
+        return aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=self._limits.idle)
 
     async def _check_literal(self, host: str) -> None:
         """Raise AddressNotAllowed for an address that the guard refuses. aiohttp asks no resolver

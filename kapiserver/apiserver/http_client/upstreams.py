@@ -41,10 +41,8 @@ class Upstreams:
     @functools.cached_property
     def kubelet(self) -> ssl.SSLContext:
         """The TLS context for kubelets, which are verified if there is a CA for them."""
-        context = _insecure_context()
-        settings = self._settings
-        certificate, key = settings.kubelet_client_certificate, settings.kubelet_client_key
-        authority = settings.kubelet_certificate_authority
+        context = self._with_own_certificate()
+        authority = self._settings.kubelet_certificate_authority
         if authority is not None:
             context.verify_mode = ssl.CERT_REQUIRED
             context.check_hostname = True
@@ -52,6 +50,17 @@ class Upstreams:
                 context.load_verify_locations(authority)
             except OSError as error:  # ssl.SSLError is one; neither names the file
                 raise ValueError(f"cannot use {authority} as CA of kubelets: {error}") from error
+        return context
+
+    @functools.cached_property
+    def unverified_kubelet(self) -> ssl.SSLContext:
+        """The TLS context for kubelets that a client asks not to verify."""
+        return self._with_own_certificate()
+
+    def _with_own_certificate(self) -> ssl.SSLContext:
+        """Return a context that verifies nothing, and shows the certificate for kubelets."""
+        context, settings = _insecure_context(), self._settings
+        certificate, key = settings.kubelet_client_certificate, settings.kubelet_client_key
         if certificate is not None:
             if key is None:
                 raise ValueError("--kubelet-client-certificate needs --kubelet-client-key")

@@ -39,7 +39,8 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Headers, Response, UpgradeResponse
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.http_client.session import HttpRequest, HttpResponse
+    from kapiserver.apiserver.http_client.session import HttpResponse
+    from kapiserver.apiserver.http_client.upgraded import UpgradedConnection
 
 _NO_CACHE = ("Cache-Control", "no-cache, private")
 _PORTS = {"http": 80, "https": 443}
@@ -52,14 +53,28 @@ class Location(Struct, frozen=True, kw_only=True):
     host    IP address or name
     port    the port as in the request; "" means that of the scheme
     path    unquoted; begins with a slash unless it is empty
+    query   of a connection that changes its protocol; other requests keep their own query
     context for TLS
+    connect_seconds     limit of connecting; None means the usual one
     """
 
     scheme: str
     host: str
     port: str
     path: str
+    query: str = ""
     context: ssl.SSLContext
+    connect_seconds: float | None = None
+
+    @property
+    def target(self) -> str:
+        """Path and query, quoted."""
+        return (quoted_path(self.path) or "/") + (f"?{self.query}" if self.query else "")
+
+    @property
+    def url(self) -> str:
+        """The whole location as a URL. Raises ServiceUnavailable if the port is no number."""
+        return f"{self.scheme}://{self.dialled}{self.target}"
 
     @property
     def netloc(self) -> str:
@@ -97,7 +112,8 @@ async def forward(server: Server, request: Request, location: Location) -> AnyRe
     headers = forwarded_headers(request, server.config.authentication, upgrade=False)
     headers.append(("X-Forwarded-Uri", join_path(prefix, quoted_path(path))))
     try:
-        response = await _send(server, request, location, headers, path + _query(request))
+        query = request.uri.partition("?")[2]
+        response = await _send(server, request, replace(location, path=path, query=query), headers)
     except (OSError, ValueError) as error:
         text = error_text(error, location.dialled)
         raise ServiceUnavailable(f"{_FAILED}: {text}") from None
@@ -126,57 +142,69 @@ def _prefix(path: str, suffix: str) -> str:
 
 
 async def _send(
-    server: Server, request: Request, location: Location, headers: Headers, target: str
+    server: Server, request: Request, location: Location, headers: Headers
 ) -> HttpResponse:
-    """Send the request, and close the response when the request completes. Raises BadRequest for an
-    address that is not allowed, OSError, ValueError."""
-    client = await server.upstreams.client()
-    path, mark, query = target.partition("?")
-    outgoing = _http_request(request, location, headers, (quoted_path(path) or "/") + mark + query)
+    """Send the client's request to a location. Raises BadRequest for an address that is not
+    allowed, OSError, ValueError."""
+    length = request.header("Content-Length")
+    has_body = length not in ("", "0") or "Transfer-Encoding" in request.headers
+    body = request.stream_body() if has_body else None
     try:
-        response = await client.send(outgoing)
+        return await send(server, request, location, request.method, headers, body)
     except AddressNotAllowed as error:
         raise BadRequest(str(error)) from None
     except UnknownHost:
         raise BadRequest(f"lookup {location.host}: no such host") from None
+
+
+async def send(
+    server: Server,
+    request: Request,
+    location: Location,
+    method: str,
+    headers: Headers,
+    body: AsyncIterator[bytes] | None = None,
+) -> HttpResponse:
+    """Send a request to a location, and close the response when the client's request completes.
+    Raises AddressNotAllowed, UnknownHost, OSError and ValueError."""
+    client = await server.upstreams.client()
+    from kapiserver.apiserver.http_client.session import HttpRequest  # the client has loaded it
+
+    outgoing = HttpRequest(
+        method=method,
+        url=location.url,
+        headers=headers,
+        body=body,
+        context=location.context if location.scheme == "https" else None,
+        connect_seconds=location.connect_seconds,
+    )
+    response = await client.send(outgoing)
     request.on_complete(lambda _: response.close())
     return response
 
 
-def _http_request(
-    request: Request, location: Location, headers: Headers, target: str
-) -> HttpRequest:
-    from kapiserver.apiserver.http_client.session import HttpRequest  # `_send` has loaded it
-
-    dialled = location.dialled
-    length = request.header("Content-Length")
-    has_body = length not in ("", "0") or "Transfer-Encoding" in request.headers
-    return HttpRequest(
-        method=request.method,
-        url=f"{location.scheme}://{dialled}{target}",
-        headers=headers,
-        body=request.stream_body() if has_body else None,
-        context=location.context if location.scheme == "https" else None,
-    )
-
-
 async def _upgrade(server: Server, request: Request, location: Location) -> AnyResponse:
-    """Pass on a request that changes the protocol of its connection. As in kube-apiserver, its
-    query is not passed on."""
+    """Pass on a request that changes the protocol of its connection. As in kube-apiserver, the
+    client's query is not passed on."""
     headers = forwarded_headers(request, server.config.authentication, upgrade=True)
     try:
-        response = await _send(server, request, location, headers, location.path)
+        response = await _send(server, request, location, headers)
     except (OSError, ValueError) as error:
         text = error_text(error, location.dialled)
         if not isinstance(error, Disconnected | ValueError):
             text = f"error dialing backend: {text}"
         raise UnclassifiedError(text) from None
     if response.status == 101:
-        request.on_gone(_nothing)  # what the client sent last still goes to the other server
-        return UpgradeResponse(headers=list(response.headers), peer=response.upgraded())
+        return UpgradeResponse(headers=list(response.headers), peer=upgraded(request, response))
     if response.status < 400:
         raise UnclassifiedError(f"invalid upgrade response: status code {response.status}")
     return _streamed(response, returned_headers(response.headers))
+
+
+def upgraded(request: Request, response: HttpResponse) -> UpgradedConnection:
+    """Take over the connection of a response with status 101."""
+    request.on_gone(_nothing)  # what the client sent last still goes to the other server
+    return response.upgraded()
 
 
 def _nothing() -> None:

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
-from kapiserver.api.accessors import labels_of, name_of, resource_version_of
+from kapiserver.api.accessors import annotations_of, labels_of, name_of, resource_version_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.errors import InternalError
+from kapiserver.apiserver.errors import InternalError, UnclassifiedError
 from kapiserver.apiserver.streaming.local_kubelet import Forward, PodTarget
 from kapiserver.apiserver.streaming.remote_command import (
     Command,
@@ -21,7 +21,8 @@ from kapiserver.apiserver.streaming.remote_command import (
     exit_status,
 )
 from kapiserver.apiserver.streaming.stream import Stream
-from kapiserver.simulation.node_objects import is_simulated
+from kapiserver.simulation.annotations import STOPPED
+from kapiserver.simulation.node_objects import internal_address, is_simulated
 from kapiserver.simulation.streams.answers import answer_of_nothing, answers_of, find_answer
 from kapiserver.simulation.streams.container_log import (
     container_status,
@@ -41,7 +42,11 @@ class SimulatedKubelet:
         self._clock = clock
 
     def serves(self, node: Tree) -> bool:
-        """Report whether a node is simulated."""
+        """Report whether a node is simulated. Raises UnclassifiedError if its kubelet has been
+        stopped."""
+        if is_simulated(labels_of(node)) and annotations_of(node).get(STOPPED) == "true":
+            address = f"{internal_address(node)}:10250"
+            raise UnclassifiedError(f"dial tcp {address}: connect: connection refused")
         return is_simulated(labels_of(node))
 
     async def log(self, target: PodTarget, options: Tree) -> AsyncIterator[bytes]:

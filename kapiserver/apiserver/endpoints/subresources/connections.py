@@ -1,12 +1,11 @@
 """Logs, exec, attach and port forwarding: requests that a kubelet answers.
 
-The kubelet of the pod's node is part of this server if the node is simulated. Mirrors
-pkg/registry/core/pod.
+Of a simulated node, the kubelet is part of this server. Mirrors pkg/registry/core/pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -16,7 +15,13 @@ from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.errors import BadRequest, Forbidden, ServiceUnavailable
+from kapiserver.apiserver.errors import BadRequest, Forbidden
+from kapiserver.apiserver.proxy.kubelets import (
+    forward_command,
+    forward_log,
+    forward_ports,
+    kubelet_location,
+)
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, text_response
 from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet, PodTarget
@@ -38,10 +43,17 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     container = _chosen_container(pod, request.parameter("container"))
     if not value_at(pod, "spec", "nodeName"):
         return text_response("")
-    local = await _local_kubelet(server, pod)
+    node, is_endless = await _node(server, pod), bool(options.get("follow"))
+    local = _local_kubelet(server, node)
+    if local is None:
+        path = f"/containerLogs/{namespace_of(pod)}/{name_of(pod)}/{container}"
+        is_verified = not options.get("insecureSkipTLSVerifyBackend")
+        location = kubelet_location(
+            server, node, path, _log_parameters(options), is_verified=is_verified
+        )
+        return await forward_log(server, request, location, is_endless=is_endless)
     body = await local.log(_pod_target(server, pod, container), options)
     request.cancel_when_gone()
-    is_endless = bool(options.get("follow"))
     return Response(media_type="text/plain", body=body, is_endless=is_endless)
 
 
@@ -82,9 +94,14 @@ async def execute(server: Server, request: Request, target: Target) -> AnyRespon
     pod = await _pod(target)
     container = _chosen_container(pod, options.get("container") or "")
     _check_has_host(pod)
-    local = await _local_kubelet(server, pod)
-    pod_target, streams = _pod_target(server, pod, container), CommandOptions.of(options)
-    if request.info.subresource == "attach":
+    node, streams = await _node(server, pod), CommandOptions.of(options)
+    local, subresource = _local_kubelet(server, node), request.info.subresource
+    if local is None:
+        path = f"/{subresource}/{namespace_of(pod)}/{name_of(pod)}/{container}"
+        location = kubelet_location(server, node, path, _command_parameters(options))
+        return await forward_command(server, request, location, node, streams)
+    pod_target = _pod_target(server, pod, container)
+    if subresource == "attach":
         command = await local.attach(pod_target)
     else:
         command = await local.exec(pod_target, options.get("command") or ())
@@ -97,9 +114,15 @@ async def port_forward(server: Server, request: Request, target: Target) -> AnyR
     await _check_may_create(server, request)
     pod = await _pod(target)
     _check_has_host(pod)
-    local = await _local_kubelet(server, pod)
+    node, ports = await _node(server, pod), options.get("ports") or ()
+    local = _local_kubelet(server, node)
+    if local is None:
+        parameters = {"port": ",".join(map(str, ports))} if ports else {}
+        path = f"/portForward/{namespace_of(pod)}/{name_of(pod)}"
+        location = kubelet_location(server, node, path, parameters)
+        return await forward_ports(server, request, location, node)
     forward = await local.port_forward(_pod_target(server, pod))
-    return serve_port_forward(request, options.get("ports") or (), forward, pod)
+    return serve_port_forward(request, ports, forward, pod)
 
 
 async def _pod(target: Target) -> Tree:
@@ -117,18 +140,34 @@ def _pod_target(server: Server, pod: Tree, container: str = "") -> PodTarget:
     return PodTarget(pod=pod, container=container, pods=pods)
 
 
-async def _local_kubelet(server: Server, pod: Tree) -> LocalKubelet:
-    """Return what answers for a pod. Raises NotFound if its node does not exist, and
-    ServiceUnavailable if the node has no kubelet."""
-    name = value_at(pod, "spec", "nodeName")
-    node = (await server.stores.by_name(CORE, "nodes").get(ObjectKey("", name))).tree()
+async def _node(server: Server, pod: Tree) -> Tree:
+    """Return the node of a pod. Raises NotFound."""
+    key = ObjectKey("", value_at(pod, "spec", "nodeName"))
+    return (await server.stores.by_name(CORE, "nodes").get(key)).tree()
+
+
+def _local_kubelet(server: Server, node: Tree) -> LocalKubelet | None:
+    """Return what answers for the pods of a node inside this server; None: a real kubelet does."""
     local = server.local_kubelet
-    if local is not None and local.serves(node):
-        return local
-    raise ServiceUnavailable(
-        f"error trying to reach the kubelet of node {name}: no kubelet is attached to this server, "
-        "nothing runs here"
-    )
+    return local if local is not None and local.serves(node) else None
+
+
+def _log_parameters(options: Tree) -> dict[str, str]:
+    """Return the parameters of a kubelet's log."""
+    parameters = {
+        name: "true" for name in ("follow", "previous", "timestamps") if options.get(name)
+    }
+    for name in ("sinceSeconds", "sinceTime", "tailLines", "limitBytes"):
+        if options.get(name) is not None:
+            parameters[name] = str(options[name])
+    return parameters | {"stream": options.get("stream") or "All"}
+
+
+def _command_parameters(options: Tree) -> dict[str, str | Sequence[str]]:
+    """Return the parameters of a kubelet's exec and attach, which has other names for streams."""
+    names = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+    streams = {name: "1" for option, name in names.items() if options.get(option)}
+    return streams | {"command": options.get("command") or ()}
 
 
 def _path_below(request: Request) -> str:

@@ -8,9 +8,10 @@ Mirrors ResourceLocation of pkg/registry/core/pod, service/storage and node.
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.group import CORE, GroupVersion
@@ -18,9 +19,10 @@ from kapiserver.api.selectors import Requirement, Selection
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.subresources.connections import admit_connection
-from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable, UnclassifiedError
+from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
 from kapiserver.apiserver.http_client.addresses import check_address, is_global_unicast
 from kapiserver.apiserver.http_client.errors import AddressNotAllowed
+from kapiserver.apiserver.proxy.kubelets import kubelet_location
 from kapiserver.apiserver.proxy.links import join_path
 from kapiserver.apiserver.proxy.reverse_proxy import Location, forward
 from kapiserver.apiserver.request import Request
@@ -30,10 +32,6 @@ from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.errors import NotFound
 
-KUBELET_PORT = 10250
-"""The port of kubelets whose nodes report none."""
-
-_HOST = re.compile(r"[A-Za-z0-9._:-]+")
 _SCHEMES = ("", "http", "https")
 _SERVICE_NAME = "kubernetes.io/service-name"
 _SLICES = GroupVersion("discovery.k8s.io", "v1")
@@ -91,16 +89,11 @@ async def node_proxy(server: Server, request: Request, target: Target) -> AnyRes
     options = await admit_connection(server, request, target)
     scheme, name, port = _parsed_name(request, "node")
     node = (await target.store.get(ObjectKey("", name))).tree()
-    host = _node_address(node, server.config.kubelets.kubelet_preferred_address_types)
-    reported = value_at(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") or 0
-    kubelet_port = str(reported if reported > 0 else KUBELET_PORT)
-    is_kubelet = port in ("", kubelet_port)
-    location = Location(
-        scheme="https" if is_kubelet else scheme or "http",
-        host=host,
-        port=port or kubelet_port,
-        path=_path(options),
-        context=server.upstreams.kubelet if is_kubelet else server.upstreams.insecure,
+    kubelet = kubelet_location(server, node, _path(options))
+    if port in ("", kubelet.port):
+        return await forward(server, request, kubelet)
+    location = replace(
+        kubelet, scheme=scheme or "http", port=port, context=server.upstreams.insecure
     )
     return await forward(server, request, location)
 
@@ -185,21 +178,3 @@ async def _is_ready_pod(server: Server, namespace: str, endpoint: Tree) -> bool:
     except NotFound:
         return False
     return endpoint["addresses"][0] in _pod_addresses(pod)
-
-
-def _node_address(node: Tree, types: Iterable[str]) -> str:
-    """Return the address to reach a node at. Raises UnclassifiedError."""
-    addresses = value_at(node, "status", "addresses") or ()
-    for type_ in types:
-        for address in addresses:
-            if address.get("type") == type_:
-                return _checked_host(address.get("address") or "")
-    known = " ".join(f"{{{each.get('type')} {each.get('address')}}}" for each in addresses)
-    raise UnclassifiedError(f"no preferred addresses found; known addresses: [{known}]")
-
-
-def _checked_host(host: str) -> str:
-    """Return a host that has only the characters of names and addresses. Raises BadRequest."""
-    if not _HOST.fullmatch(host):
-        raise BadRequest(f"lookup {host}: no such host")
-    return host

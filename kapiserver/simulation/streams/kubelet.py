@@ -22,7 +22,7 @@ from kapiserver.apiserver.streaming.remote_command import (
 )
 from kapiserver.apiserver.streaming.stream import Stream
 from kapiserver.simulation.annotations import STOPPED
-from kapiserver.simulation.node_objects import internal_address, is_simulated
+from kapiserver.simulation.node_objects import internal_addresses, is_simulated
 from kapiserver.simulation.streams.answers import answer_of_nothing, answers_of, find_answer
 from kapiserver.simulation.streams.container_log import (
     container_status,
@@ -45,8 +45,8 @@ class SimulatedKubelet:
         """Report whether a node is simulated. Raises UnclassifiedError if its kubelet has been
         stopped."""
         if is_simulated(labels_of(node)) and annotations_of(node).get(STOPPED) == "true":
-            address = f"{internal_address(node)}:10250"
-            raise UnclassifiedError(f"dial tcp {address}: connect: connection refused")
+            address = next(iter(internal_addresses(node)), "")
+            raise UnclassifiedError(f"dial tcp {address}:10250: connect: connection refused")
         return is_simulated(labels_of(node))
 
     async def log(self, target: PodTarget, options: Tree) -> AsyncIterator[bytes]:

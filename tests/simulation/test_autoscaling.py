@@ -97,6 +97,17 @@ async def test_up_and_down(server):
     ]
 
 
+async def test_nothing_changes(server):
+    """The status is not written again while everything stays as it is."""
+    await objects(server, "deployments", "apps/v1").create(web(cpu="50%"))
+    await server.clock.advance_async("6m")
+    await autoscale(server, of_resource("cpu", averageUtilization=50))
+    await server.clock.advance_async("15s")
+    before = (await autoscalers(server).get("web"))["metadata"]["resourceVersion"]
+    await server.clock.advance_async("5m")
+    assert (await autoscalers(server).get("web"))["metadata"]["resourceVersion"] == before
+
+
 async def test_memory_of_a_template(server):
     await objects(server, "deployments", "apps/v1").create(web(memory="600Mi"))
     await server.settle_async()

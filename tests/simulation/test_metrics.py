@@ -250,8 +250,20 @@ async def test_discovery(server, client):
     assert "io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics" in schemas["schemas"]
 
 
+async def test_many_pods(server, client):
+    """A long list is encoded in a thread."""
+    pod = bare_pod("pod")
+    for index in range(40):
+        await objects(server, "pods").create(pod | {"metadata": {"name": f"pod-{index}"}})
+    await server.settle_async()
+    _, listed = await get(client, f"{METRICS}/pods")
+    assert len(listed["items"]) == 40
+    table = (await client.get(f"{METRICS}/pods", headers={"Accept": TABLE})).json()
+    assert len(table["rows"]) == 40
+
+
 async def test_rights(server):
-    """Metrics need rights as everything does: `view` has those of metrics.k8s.io."""
+    """Metrics need rights as everything does."""
     for groups, code in (((), 403), (("system:masters",), 200)):
         token = server.add_token(f"user-{len(groups)}", groups)
         async with httpx.AsyncClient(

@@ -11,6 +11,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_typed
 from kapiserver.apiserver.endpoints.object_responses import (
+    OFFLOAD_COUNT,
     current_time,
     kind_table_builder,
     plain_response,
@@ -24,6 +25,7 @@ from kapiserver.apiserver.errors import (
 from kapiserver.apiserver.request import Query, Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse, Response
+from kapiserver.codecs.cost import LARGE
 
 _VERBS = ("get", "list")
 
@@ -35,7 +37,10 @@ async def serve_computed(server: Server, request: Request) -> AnyResponse:
         raise MethodNotAllowed
     response_format = negotiate_typed(server, request)
     tree = await read_computed(server, request.info, request.query)
-    return computed_response(server, request, response_format, tree)
+    is_long = len(tree.get("items") or ()) >= OFFLOAD_COUNT
+    return await server.offloader.run(
+        LARGE if is_long else 0, computed_response, server, request, response_format, tree
+    )
 
 
 async def read_computed(server: Server, info: RequestInfo, query: Query) -> Tree:

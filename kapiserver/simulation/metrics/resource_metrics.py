@@ -24,6 +24,7 @@ from kapiserver.simulation.metrics.usage import (
     node_usage,
     quantities,
 )
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.lifecycle import timestamp
 
@@ -57,7 +58,7 @@ def _client(server: Server, resource: str, namespace: str = "") -> ResourceClien
 
 
 async def _pod_metrics(server: Server, namespace: str, selectors: Mapping[str, Any]) -> list[Tree]:
-    measurements = await measure(server)
+    measurements, time_slice = await measure(server), TimeSlice()
     found = []
     for pod in (await _client(server, "pods", namespace).list(**selectors))["items"]:
         containers = [
@@ -66,16 +67,18 @@ async def _pod_metrics(server: Server, namespace: str, selectors: Mapping[str, A
         ]
         if containers:
             found.append(_metrics(server, "PodMetrics", pod) | {"containers": containers})
+        await time_slice.yield_if_expired()
     return found
 
 
 async def _node_metrics(
     server: Server, _namespace: str, selectors: Mapping[str, Any]
 ) -> list[Tree]:
-    measurements = await measure(server)
+    measurements, time_slice = await measure(server), TimeSlice()
     usages: dict[str, list[Usage]] = defaultdict(list)
     for pod in (await _client(server, "pods").list())["items"]:
         usages[node_of(pod)] += measurements.of_pod(pod).values()
+        await time_slice.yield_if_expired()
     return [
         _metrics(server, "NodeMetrics", node)
         | {"usage": quantities(node_usage(node, usages[name_of(node)]))}

@@ -23,7 +23,7 @@ from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.check_commands import add_check_command
-from kapiserver.controllers.registry import enabled_controllers
+from kapiserver.controllers.registry import REGISTRY, enabled_controllers
 from kapiserver.flags import add_recode_flags, add_serve_flags
 from kapiserver.flags.backends import backend_pairs
 from kapiserver.flags.certificates import CLUSTER_SIGNERS
@@ -227,11 +227,21 @@ def _check_names(options: argparse.Namespace) -> None:
     enabled_plugins(
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )
-    enabled_controllers(options.controllers)
+    check_controllers(options.controllers, simulate=options.simulate)
     parse_settings(options.tls_min_version, options.tls_cipher_suites)
     for value in options.tls_sni_cert_key:
         parse_named_pair(value)
     emulated_minor(",".join(options.emulated_version))
+
+
+def check_controllers(controllers: Sequence[str], *, simulate: bool) -> None:
+    """Check names for `--controllers`; with `--simulate` there are more. Raises ValueError."""
+    registry = REGISTRY
+    if simulate:
+        from kapiserver.simulation.controllers import SIMULATORS
+
+        registry = (*REGISTRY, *SIMULATORS)
+    enabled_controllers(controllers, registry)
 
 
 def _storage_of(options: argparse.Namespace) -> str:

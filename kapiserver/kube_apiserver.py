@@ -19,8 +19,7 @@ from pathlib import Path
 from kapiserver.apiserver.admission.plugins import ADMISSION_PLUGIN_NAMES
 from kapiserver.apiserver.feature_gates import GATES
 from kapiserver.apiserver.version import emulated_minor, git_version
-from kapiserver.cli import run_server
-from kapiserver.controllers.registry import enabled_controllers
+from kapiserver.cli import check_controllers, run_server
 from kapiserver.flags import add_kube_apiserver_flags
 from kapiserver.flags.values import names, simulated_nodes
 from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
@@ -68,7 +67,7 @@ def serve_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--own-cert-dir", type=Path)
     parser.add_argument("--version", action="store_true")
     nodes = _nodes_of_environment()
-    parser.set_defaults(controllers=_controllers_of_environment("*" if nodes else ""))
+    parser.set_defaults(controllers=_controllers_of_environment(simulate=bool(nodes)))
     if nodes:
         parser.set_defaults(simulate=True, simulate_nodes=nodes)
     level, other_arguments = _log_level(arguments)
@@ -104,11 +103,12 @@ def _nodes_of_environment() -> int:
         raise ValueError(f"{SIMULATE_VARIABLE}: {error}") from None
 
 
-def _controllers_of_environment(default: str) -> tuple[str, ...]:
-    """Return the controllers that the environment variable names. Raises ValueError."""
-    controllers = names(os.environ.get(CONTROLLERS_VARIABLE, default))
+def _controllers_of_environment(*, simulate: bool) -> tuple[str, ...]:
+    """Return the controllers that the environment variable names; without it, all of a cluster that
+    is simulated, and otherwise none. Raises ValueError."""
+    controllers = names(os.environ.get(CONTROLLERS_VARIABLE, "*" if simulate else ""))
     try:
-        enabled_controllers(controllers)
+        check_controllers(controllers, simulate=simulate)
     except ValueError as error:
         raise ValueError(f"{CONTROLLERS_VARIABLE}: {error}") from None
     return controllers

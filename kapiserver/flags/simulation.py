@@ -14,7 +14,7 @@ def add_simulation_flags(group: argparse._ArgumentGroup) -> None:
         "--simulate", action="store_true",
         help="Let the cluster move without containers: run the workload controllers, a scheduler "
         "and simulated nodes, whose pods run, become ready and end. --controllers=-NAME,* leaves a "
-        "controller out. Off by default.",
+        "controller out, -kube-scheduler,* the scheduler. Off by default.",
     )  # fmt: skip
     group.add_argument(
         "--simulate-nodes", type=simulated_nodes, default=DEFAULTS.simulate_nodes, metavar="N",

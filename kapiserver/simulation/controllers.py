@@ -13,6 +13,7 @@ CONTROLLERS = (
     "ephemeral-volume-controller",
     "horizontal-pod-autoscaler-controller",
     "job-controller",
+    "kube-scheduler",
     "node-lifecycle-controller",
     "persistentvolume-binder-controller",
     "pod-garbage-collector-controller",
@@ -44,7 +45,7 @@ SIMULATORS = (
         factory=loaded_by(lazy("kapiserver.simulation.scheduler.controller:Scheduler")),
         user=User(name="system:kube-scheduler", groups=(AUTHENTICATED,)),
         manager="kube-scheduler",
-        selectable=False,
+        enabled_by_default=False,
     ),
     ControllerDescriptor(
         name="simulated-kubelets",

@@ -81,3 +81,71 @@ def test_fates(kubectl: Kubectl) -> None:
     crashed = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=CrashLoopBackOff"
     kubectl("wait", f"--for={crashed}", "pod/one", "--timeout=60s")
     kubectl("delete", "pod", "one", "--timeout=60s")
+
+
+def test_a_pod_that_fits_nowhere(kubectl: Kubectl) -> None:
+    """`kubectl describe` shows why a pod has no node; it runs when a node gets room for it."""
+    container = {"name": "big", "image": "nginx", "resources": {"requests": {"cpu": "100"}}}
+    kubectl("run", "big", "--image=nginx", f"--overrides={_spec(containers=[container])}")
+    kubectl("wait", "--for=condition=PodScheduled=false", "pod/big", "--timeout=60s")
+    described = " ".join(kubectl("describe", "pod", "big").split())
+    assert "FailedScheduling" in described
+    assert (
+        "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
+        "2 Preemption is not helpful for scheduling." in described
+    )
+    room = json.dumps({"status": {"allocatable": {"cpu": "200", "pods": "110"}}})
+    kubectl("patch", "node", "simulated-0", "--subresource=status", f"--patch={room}")
+    kubectl("wait", "--for=condition=Ready", "pod/big", "--timeout=60s")
+    assert "Successfully assigned default/big to simulated-0" in kubectl("describe", "pod", "big")
+    kubectl("delete", "pod", "big", "--timeout=60s")
+
+
+def _spec(**fields: object) -> str:
+    return json.dumps({"spec": fields})
+
+
+DEVICES = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: one-gpu}
+spec:
+  driver: one.example.com
+  nodeName: simulated-1
+  pool: {name: one-gpu, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: one}
+spec:
+  selectors: [{cel: {expression: device.driver == "one.example.com"}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec:
+  spec:
+    devices:
+      requests: [{name: gpu, exactly: {deviceClassName: one}}]
+"""
+
+
+def test_devices(kubectl: Kubectl) -> None:
+    """Two pods want the only device: one after the other gets it, with a claim of its own."""
+    kubectl("create", "-f", "-", stdin=DEVICES)
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    for name in ("first", "second"):
+        overrides = _spec(resourceClaims=claims)
+        kubectl("run", name, "--image=nginx", f"--overrides={overrides}")
+        condition = "Ready" if name == "first" else "PodScheduled=false"
+        kubectl("wait", f"--for=condition={condition}", f"pod/{name}", "--timeout=60s")
+    assert "cannot allocate all claims" in kubectl("describe", "pod", "second")
+    states = sorted(line.split()[1] for line in kubectl("get", "resourceclaims").splitlines()[1:])
+    assert states == ["allocated,reserved", "pending"]
+    kubectl("delete", "pod", "first", "--timeout=60s")
+    kubectl("wait", "--for=condition=Ready", "pod/second", "--timeout=60s")
+    assert "Node:             simulated-1/" in kubectl("describe", "pod", "second")
+    kubectl("delete", "pod", "second", "--timeout=60s")
+    kubectl("wait", "--for=delete", "resourceclaims", "--all", "--timeout=60s")
+    assert kubectl("get", "resourceclaims") == ""

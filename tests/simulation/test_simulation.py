@@ -11,7 +11,7 @@ from kapiserver.api.resource_client import STRATEGIC_MERGE_PATCH
 from kapiserver.apiserver.health import Unhealthy
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.registry import REGISTRY
-from kapiserver.simulation.controllers import CONTROLLERS
+from kapiserver.simulation.controllers import CONTROLLERS, SIMULATORS
 from kapiserver.testing.server import TestServer
 from tests.simulation.pods import pod_of
 
@@ -200,8 +200,24 @@ async def test_disabled_controller():
 def test_controllers():
     """`simulate` turns on what is off by default, but for the controllers of bootstrap tokens,
     which kube-controller-manager turns off as well."""
-    off = {each.name for each in REGISTRY if each.selectable and not each.enabled_by_default}
+    known = (*REGISTRY, *SIMULATORS)
+    off = {each.name for each in known if each.selectable and not each.enabled_by_default}
     assert set(CONTROLLERS) == off - {"bootstrap-signer-controller", "token-cleaner-controller"}
+
+
+async def test_without_the_scheduler():
+    """A cluster without the scheduler leaves the pods to another one, and runs what has a node."""
+    async with TestServer(simulate=True, controllers=("-kube-scheduler", "*")) as server:
+        await server.settle_async()
+        pods = objects(server, "pods", "v1")
+        for name, node in (("waiting", {}), ("bound", {"nodeName": "simulated-0"})):
+            spec = {"containers": [{"name": "a", "image": "a"}]} | node
+            await pods.create({"metadata": {"name": name}, "spec": spec})
+        await server.settle_async()
+        assert (await pods.get("bound"))["status"]["phase"] == "Running"
+        waiting = await pods.get("waiting")
+        assert "nodeName" not in waiting["spec"]
+        assert "conditions" not in waiting["status"]
 
 
 @pytest.mark.own_process

@@ -116,6 +116,7 @@ CLUSTER_ROLES: Mapping[str, Sequence[Tree]] = {
         ),
         path_rule("get", "/flagz"),
         path_rule("get", "/statusz"),
+        rule("get", "core", "nodes/metrics"),
     ),
     "system:basic-user": (
         rule(
@@ -223,8 +224,10 @@ CLUSTER_ROLES: Mapping[str, Sequence[Tree]] = {
         rule(READ, "resource.k8s.io", "deviceclasses"),
         rule(f"{READ} patch update", "resource.k8s.io", "resourceclaims"),
         rule(f"{READ} patch update", "resource.k8s.io", "resourceclaims/status"),
-        rule(f"{READ} patch update", "core", "pods/finalizers"),
+        rule("update", "core", "pods/finalizers"),
         rule(READ, "resource.k8s.io", "resourceslices"),
+        rule("create delete", "resource.k8s.io", "resourceclaims"),
         rule(READ, "resource.k8s.io", "devicetaintrules"),
+        rule("patch update", "resource.k8s.io", "resourceclaims/binding"),
     ),
 }  # fmt: skip

@@ -91,7 +91,6 @@ CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
         rule("patch update", "core", "persistentvolumeclaims/status"),
         rule(READ, "core", "persistentvolumeclaims"),
         EVENTS,
-        rule("get", "core", "services"),
     ),
     "ephemeral-volume-controller": (
         rule(READ, "core", "pods"),
@@ -106,6 +105,7 @@ CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
         rule("patch update", "resource.k8s.io", "resourceclaims resourceclaims/status"),
         rule("patch update", "core", "pods/status"),
         EVENTS,
+        rule("patch update", "resource.k8s.io", "resourceclaims/binding"),
     ),
     "device-taint-eviction-controller": (
         rule(f"delete {READ}", "core", "pods"),
@@ -113,8 +113,9 @@ CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
         rule(READ, "resource.k8s.io", "resourceclaims"),
         rule(READ, "resource.k8s.io", "resourceslices"),
         rule(READ, "resource.k8s.io", "deviceclasses"),
-        rule(READ, "resource.k8s.io", "devicetaintrules"),
         EVENTS,
+        rule("patch update", "resource.k8s.io", "devicetaintrules/status"),
+        rule(READ, "resource.k8s.io", "devicetaintrules"),
     ),
     "generic-garbage-collector": (
         rule(f"delete patch update {READ}", "*", "*"),
@@ -147,6 +148,7 @@ CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
         rule("patch update", "core", "nodes/status"),
         rule("patch update", "core", "pods/status"),
         rule(f"delete {READ}", "core", "pods"),
+        rule(READ, "coordination.k8s.io", "leases"),
         EVENTS,
     ),
     "persistent-volume-binder": (
@@ -159,7 +161,6 @@ CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
         rule("list watch", "core", "nodes"),
         EVENTS,
         rule("watch", "core", "events"),
-        rule("get", "core", "services"),
     ),
     "pod-garbage-collector": (
         rule("delete list watch", "core", "pods"),
@@ -240,6 +241,7 @@ CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
     ),
     "pvc-protection-controller": (
         rule(f"update {READ}", "core", "persistentvolumeclaims"),
+        rule("update", "core", "persistentvolumeclaims/status"),
         rule(READ, "core", "pods"),
         EVENTS,
     ),

@@ -254,6 +254,36 @@ async def test_devices(it):
 
 
 @on_cluster
+async def test_extended_resources(it):
+    """A pod gets the extended resource of a device class by a claim that the scheduler makes and
+    that ends with the pod."""
+    await it.add_node()
+    await it.devices.classes.create(a_class(extendedResourceName="example.com/gpu"))
+    resources = {"limits": {"example.com/gpu": "1"}}
+    await it.add_pod(containers=[{"name": "c", "image": "i", "resources": resources}])
+    assert "1 cannot allocate all claims" in (await it.condition())["message"]
+    await it.devices.slices.create(a_slice("gpus", "x"))
+    await it.settle()
+    assert await it.node_of() == "one"
+    (claim,) = (await it.devices.claims.list())["items"]
+    name = claim["metadata"]["name"]
+    assert name.startswith("web-extended-resources-")
+    assert [each["name"] for each in claim["status"]["reservedFor"]] == ["web"]
+    assert (await it.pods.get("web"))["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": name,
+        "requestMappings": [
+            {
+                "containerName": "c",
+                "resourceName": "example.com/gpu",
+                "requestName": "container-0-request-0",
+            }
+        ],
+    }
+    await it.end("web")
+    assert (await it.devices.claims.list())["items"] == []
+
+
+@on_cluster
 async def test_shared_claims(it):
     """Pods that share a claim wait silently until it exists, and run where its devices are."""
     await it.add_node()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kapiserver.api.accessors import (
+    annotations_of,
     finalizers_of,
     is_terminating,
     metadata_of,
@@ -16,15 +17,18 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
+from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.writing import update_object
+from kapiserver.controllers.loop.writing import delete_object, update_object
 from kapiserver.controllers.resource_claims.pod_claims import (
     FINALIZER,
+    RESOURCE,
     allocation_of,
     consumer_reference,
     is_reserved_for,
 )
+from kapiserver.simulation.scheduler.devices.extended_resources import EXTENDED
 from kapiserver.simulation.scheduler.devices.inventory import Inventory
 from kapiserver.simulation.scheduler.plugins.dynamic_resources import ClaimToReserve
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
@@ -40,13 +44,39 @@ class ClaimReservations:
         self._context = context
         self._inventory = inventory
 
-    async def reserve(self, pod: Tree, claims: Sequence[ClaimToReserve]) -> None:
-        """Allocate and reserve claims for a pod. Raises SchedulingError if a claim has changed so
-        that the decision does not hold, and StatusError."""
-        for claim, allocation in claims:
-            if allocation is not None:
-                await self._update(claim, _with_finalizer)
-            await self._update(claim, self._reservation(pod, allocation), subresource="status")
+    async def reserve(self, pod: Tree, claims: Sequence[ClaimToReserve]) -> list[Tree]:
+        """Allocate and reserve claims for a pod, and return them. When one cannot be reserved,
+        release the others. Raises SchedulingError if a claim has changed so that the decision does
+        not hold, and StatusError."""
+        reserved: list[Tree] = []
+        try:
+            for claim, allocation, mappings in claims:
+                current = await self._create(claim) if mappings else claim
+                reserved.append(current)
+                if allocation is not None:
+                    await self._update(current, _with_finalizer)
+                change = self._reservation(pod, allocation)
+                await self._update(current, change, subresource="status")
+                if mappings:
+                    await self._write_mappings(pod, current, mappings)
+        except (SchedulingError, StatusError):
+            await self.release(pod, reserved)
+            raise
+        return reserved
+
+    async def _create(self, claim: Tree) -> Tree:
+        return await self._claims_of(claim).create(claim)
+
+    async def _write_mappings(self, pod: Tree, claim: Tree, mappings: Sequence[Tree]) -> None:
+        """Write to the status of a pod by which claim it has its extended resources."""
+        fields = {"resourceClaimName": name_of(claim), "requestMappings": list(mappings)}
+
+        def change(current: Tree) -> Tree:
+            current.setdefault("status", {})["extendedResourceClaimStatus"] = fields
+            return current
+
+        pods = self._context.resource("v1", "pods", namespace=namespace_of(pod))
+        await update_object(pods, name_of(pod), change, subresource="status", uid=uid_of(pod))
 
     def _reservation(self, pod: Tree, allocation: Tree | None) -> Callable[[Tree], Tree]:
         now = timestamp(self._context.server.clock.now())
@@ -73,9 +103,9 @@ class ClaimReservations:
 
         return change
 
-    async def release(self, pod: Tree, claims: Sequence[ClaimToReserve]) -> None:
+    async def release(self, pod: Tree, claims: Sequence[Tree]) -> None:
         """Remove the reservations for a pod that was not bound; the allocations stay, so that the
-        next attempt uses them. Raises StatusError."""
+        next attempt uses them. A claim for extended resources is deleted. Raises StatusError."""
 
         def change(current: Tree) -> Tree:
             status = current.get("status") or {}
@@ -84,8 +114,13 @@ class ClaimReservations:
             ]
             return current
 
-        for claim, _ in claims:
-            await self._update(claim, change, subresource="status")
+        for claim in claims:
+            if EXTENDED in annotations_of(claim):
+                await self._update(claim, _without_finalizer)
+                await delete_object(self._claims_of(claim), name_of(claim), uid=uid_of(claim))
+                self._inventory.remove_claim(namespace_of(claim), name_of(claim))
+            else:
+                await self._update(claim, change, subresource="status")
 
     async def free(self, claim: Tree) -> None:
         """Remove the allocation of a claim that nobody uses. Raises StatusError."""
@@ -103,17 +138,25 @@ class ClaimReservations:
     async def _update(
         self, claim: Tree, change: Callable[[Tree], Tree], *, subresource: str = ""
     ) -> None:
-        claims = self._context.resource(
-            "resource.k8s.io/v1", "resourceclaims", namespace=namespace_of(claim)
-        )
+        claims = self._claims_of(claim)
         current = await update_object(
             claims, name_of(claim), change, subresource=subresource, uid=uid_of(claim)
         )
         if current is not None:
             self._inventory.set_claim(current)
 
+    def _claims_of(self, claim: Tree) -> ResourceClient:
+        return self._context.resource(
+            str(RESOURCE), "resourceclaims", namespace=namespace_of(claim)
+        )
+
 
 def _with_finalizer(claim: Tree) -> Tree:
     if FINALIZER not in finalizers_of(claim):
         metadata_of(claim)["finalizers"] = [*finalizers_of(claim), FINALIZER]
+    return claim
+
+
+def _without_finalizer(claim: Tree) -> Tree:
+    metadata_of(claim)["finalizers"] = [each for each in finalizers_of(claim) if each != FINALIZER]
     return claim

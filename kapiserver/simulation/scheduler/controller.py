@@ -10,7 +10,7 @@ Mirrors pkg/scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from kapiserver.api.accessors import (
     generation_of,
@@ -61,8 +61,8 @@ class Scheduler(Controller[ObjectKey]):
         self._events = EventRecorder(self.context, NAME)
         inventory = self._snapshot.inventory
         rules, snapshot = inventory.taint_rules, self._snapshot
-        self.watch(RESOURCE, "deviceclasses", self._keep(inventory.classes, _has_resource_claims))
-        self.watch(RESOURCE, "devicetaintrules", self._keep(rules, _has_resource_claims))
+        self.watch(RESOURCE, "deviceclasses", self._keep(inventory.classes, _may_need_devices))
+        self.watch(RESOURCE, "devicetaintrules", self._keep(rules, _may_need_devices))
         self.watch(RESOURCE, "resourceslices", self._on_slice)
         self.watch(RESOURCE, "resourceclaims", self._on_resource_claim)
         self.watch(POLICY, "poddisruptionbudgets", self._on_budget)
@@ -127,7 +127,7 @@ class Scheduler(Controller[ObjectKey]):
             self._snapshot.inventory.slices.remove(change.last.key.name)
         else:
             self._snapshot.inventory.slices.set(change.new.tree())
-        return self._pending.activate(_has_resource_claims)
+        return self._pending.activate(_may_need_devices)
 
     def _on_resource_claim(self, change: ObjectChange) -> Iterable[ObjectKey]:
         if change.new is None:
@@ -140,7 +140,7 @@ class Scheduler(Controller[ObjectKey]):
         ]
         if change.old is not None and statuses[0] == statuses[1]:
             return ()
-        return self._pending.activate(_has_resource_claims)
+        return self._pending.activate(_may_need_devices)
 
     def _on_node(self, change: ObjectChange) -> Iterable[ObjectKey]:
         if change.new is None:
@@ -230,8 +230,8 @@ class Scheduler(Controller[ObjectKey]):
                 if isinstance(decision, Placement) and decision.volume_claims:
                     await self._bind_volumes(pod, decision)
                 elif isinstance(decision, Placement):
-                    await self._claims.reserve(pod.pod, decision.claims)
-                    await self._bind(pod, decision)
+                    claims = await self._claims.reserve(pod.pod, decision.claims)
+                    await self._bind(pod, decision.node, claims)
                 else:
                     await self._report(pod, decision)
             except SchedulingError as error:
@@ -260,8 +260,7 @@ class Scheduler(Controller[ObjectKey]):
         with suppress_reason("NotFound", "Conflict"):  # the change of a claim makes it active
             await self._volumes.reserve(placement.node, placement.volume_claims)
 
-    async def _bind(self, pod: PodInfo, placement: Placement) -> None:
-        node = placement.node
+    async def _bind(self, pod: PodInfo, node: str, claims: Sequence[Tree]) -> None:
         assumed = PodInfo(pod.pod, node)
         self._nominate(pod, "")
         self._snapshot.add_pod(assumed)
@@ -274,7 +273,7 @@ class Scheduler(Controller[ObjectKey]):
             await pods.create(binding, name=pod.name, subresource="binding")
         except (StatusError, StorageError) as error:
             self._snapshot.remove_assumed(assumed)
-            await self._claims.release(pod.pod, placement.claims)
+            await self._claims.release(pod.pod, claims)
             # The informer reports a pod that is gone, being deleted or bound by somebody else.
             if isinstance(error, StatusError) and error.reason in ("NotFound", "Conflict"):
                 return
@@ -373,8 +372,9 @@ def _has_claims(pod: PodInfo) -> bool:
     return bool(pod.claims)
 
 
-def _has_resource_claims(pod: PodInfo) -> bool:
-    return bool(pod.resource_claims)
+def _may_need_devices(pod: PodInfo) -> bool:
+    """Report whether the pod has ResourceClaims, or resources that device classes may provide."""
+    return bool(pod.resource_claims) or any("/" in name for name in pod.requests)
 
 
 def _depends_on_pods(pod: PodInfo) -> bool:

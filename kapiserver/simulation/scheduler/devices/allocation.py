@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import NAMESPACE_OID, uuid5
 
-from kapiserver.api.accessors import name_of, uid_of, value_at
+from kapiserver.api.accessors import controller_of, name_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.devices.allocator import Choice
 from kapiserver.simulation.scheduler.devices.requests import requests_of
@@ -32,8 +32,10 @@ def _result(claim: Tree, index: int, choice: Choice) -> Tree:
     if request.tolerations:
         result["tolerations"] = list(request.tolerations)
     if choice.consumed is not None:
-        # The same claim gets the same name for its share whenever it is allocated.
-        result["shareID"] = str(uuid5(NAMESPACE_OID, f"{uid_of(claim)}/{index}"))
+        # The same claim gets the same name for its share whenever it is allocated. A claim for
+        # extended resources is not created yet: it is the only one of its pod.
+        identity_of_claim = uid_of(claim) or (controller_of(claim) or {}).get("uid")
+        result["shareID"] = str(uuid5(NAMESPACE_OID, f"{identity_of_claim}/{index}"))
         if choice.consumed:
             result["consumedCapacity"] = {
                 name: str(amount) for name, amount in choice.consumed.items()

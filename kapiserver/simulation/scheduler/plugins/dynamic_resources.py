@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kapiserver.api.accessors import uid_of, value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.node_affinity import term_matches
 from kapiserver.api.types import Tree
 from kapiserver.controllers.resource_claims.pod_claims import (
@@ -19,8 +19,13 @@ from kapiserver.controllers.resource_claims.pod_claims import (
     is_reserved_for,
 )
 from kapiserver.simulation.scheduler.devices.allocation import allocation_tree
-from kapiserver.simulation.scheduler.devices.allocator import Choice, allocate
+from kapiserver.simulation.scheduler.devices.allocator import allocate
 from kapiserver.simulation.scheduler.devices.budget import Budget
+from kapiserver.simulation.scheduler.devices.extended_resources import (
+    ExtendedClaim,
+    classes_of,
+    extended_claim,
+)
 from kapiserver.simulation.scheduler.devices.requests import class_names, requests_of
 from kapiserver.simulation.scheduler.plugins.normalize import normalized
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
@@ -34,10 +39,68 @@ _MAX_ALTERNATIVES = 8
 
 
 class ClaimToReserve(NamedTuple):
-    """A claim that is to be reserved for a pod; `allocation` is None if it is allocated already."""
+    """A claim that is to be reserved for a pod.
+
+    allocation  its devices; None if it is allocated already
+    mappings    of a claim for extended resources, which is to be created first: which request is
+                for which resource of which container
+    """
 
     claim: Tree
     allocation: Tree | None
+    mappings: Sequence[Tree] = ()
+
+
+class _PodClaims:
+    """The claims of a pod, and the one for its extended resources, which depends on the node."""
+
+    def __init__(self, pod: PodInfo, snapshot: Snapshot) -> None:
+        self._pod = pod.pod
+        self._inventory = snapshot.inventory
+        self.claims = self._inventory.claims_of(pod.pod)
+        self.unallocated = [each for each in self.claims if allocation_of(each) is None]
+        self._classes = extended_classes(pod, snapshot)
+        self._extended: dict[tuple[str, ...], ExtendedClaim] = {}
+
+    def extended(self, node: NodeInfo) -> ExtendedClaim | None:
+        """Return the claim for the resources that the node does not have itself; None if it has
+        all of them."""
+        missing = tuple(name for name in self._classes if not node.allocatable.get(name))
+        if not missing:
+            return None
+        if missing not in self._extended:
+            classes = {name: self._classes[name] for name in missing}
+            self._extended[missing] = extended_claim(self._pod, classes)
+        return self._extended[missing]
+
+    def choose(self, node: NodeInfo, budget: Budget) -> list[ClaimToReserve] | None:
+        """Return the claims that are not allocated yet with their devices on a node; None if it
+        does not have the devices. Raises SchedulingError."""
+        extended = self.extended(node)
+        claims = [*self.unallocated, *([extended.tree] if extended else ())]
+        choices = allocate(claims, node, self._inventory, budget) if claims else []
+        if choices is None:
+            return None
+        return [
+            ClaimToReserve(
+                claim,
+                allocation_tree(claim, chosen, node.name),
+                extended.mappings if extended is not None and claim is extended.tree else (),
+            )
+            for claim, chosen in zip(claims, choices, strict=True)
+        ]
+
+
+def extended_classes(pod: PodInfo, snapshot: Snapshot) -> Mapping[str, str]:
+    """Return the device classes of the extended resources that a pod requests."""
+    return classes_of((name for name in pod.requests if "/" in name), snapshot.inventory.classes)
+
+
+def _pod_claims(pod: PodInfo, snapshot: Snapshot) -> _PodClaims | None:
+    """Return the claims of a pod; None if it does not need devices."""
+    if not pod.resource_claims and not extended_classes(pod, snapshot):
+        return None
+    return _PodClaims(pod, snapshot)
 
 
 def resource_claim_gate(pod: PodInfo, snapshot: Snapshot) -> str:
@@ -65,22 +128,19 @@ def resource_claim_problem(pod: PodInfo, snapshot: Snapshot) -> str:
 def device_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
     """Reject nodes that cannot use the allocated devices of the pod's claims, or do not have
     devices for the others (DynamicResources). The check raises SchedulingError."""
-    if not pod.resource_claims:
+    claims = _pod_claims(pod, snapshot)
+    if claims is None:
         return None
-    claims = snapshot.inventory.claims_of(pod.pod)
-    unallocated = [each for each in claims if allocation_of(each) is None]
-    selectors = _node_selectors(claims)
+    selectors = _node_selectors(claims.claims)
     budget = Budget()
 
     def check(node: NodeInfo) -> Rejection | None:
         if not all(_selects(each, node) for each in selectors):
             return _UNAVAILABLE
         try:
-            if unallocated and allocate(unallocated, node, snapshot.inventory, budget) is None:
-                return _NOT_ALLOCATED
+            return _NOT_ALLOCATED if claims.choose(node, budget) is None else None
         except SchedulingError as error:
             raise SchedulingError(f'running "DynamicResources" filter plugin: {error}') from None
-        return None
 
     return check
 
@@ -96,31 +156,14 @@ def _selects(selector: Tree, node: NodeInfo) -> bool:
 
 def claims_to_reserve(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> list[ClaimToReserve]:
     """Return the claims that are to be allocated or reserved for a pod that fits on a node."""
-    if not pod.resource_claims:
+    claims = _pod_claims(pod, snapshot)
+    if claims is None:
         return []
-    claims = snapshot.inventory.claims_of(pod.pod)
-    chosen = _choices(claims, snapshot, node)
+    allocated = [each for each in claims.claims if allocation_of(each) is not None]
     return [
-        ClaimToReserve(
-            claim,
-            allocation_tree(claim, chosen[uid_of(claim)], node.name)
-            if uid_of(claim) in chosen
-            else None,
-        )
-        for claim in claims
-        if not is_reserved_for(pod.pod, claim)
+        *(claims.choose(node, Budget()) or ()),
+        *(ClaimToReserve(each, None) for each in allocated if not is_reserved_for(pod.pod, each)),
     ]
-
-
-def _choices(
-    claims: Sequence[Tree], snapshot: Snapshot, node: NodeInfo
-) -> Mapping[str, Sequence[Choice]]:
-    """Return the devices of the claims that are not allocated yet, by uid of the claim."""
-    unallocated = [each for each in claims if allocation_of(each) is None]
-    if not unallocated:
-        return {}
-    choices = allocate(unallocated, node, snapshot.inventory, Budget()) or []
-    return {uid_of(each): one for each, one in zip(unallocated, choices, strict=True)}
 
 
 def claim_to_free(pod: PodInfo, snapshot: Snapshot) -> Tree | None:
@@ -143,21 +186,22 @@ def device_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -
     """Return a higher score for a node with preferred alternatives (`firstAvailable`)."""
     if not pod.resource_claims:
         return None
-    claims = snapshot.inventory.claims_of(pod.pod)
+    claims = _PodClaims(pod, snapshot)
     ranks = {
         f"{request['name']}/{each['name']}": _MAX_ALTERNATIVES - index
-        for claim in claims
+        for claim in claims.claims
         for request in requests_of(claim)
         for index, each in enumerate(request.get("firstAvailable") or ())
     }
     if not ranks:
         return None
-    return normalized([_rank(claims, snapshot, node, ranks) for node in nodes])
+    return normalized([_rank(claims, node, ranks) for node in nodes])
 
 
-def _rank(
-    claims: Sequence[Tree], snapshot: Snapshot, node: NodeInfo, ranks: Mapping[str, int]
-) -> int:
-    chosen = _choices(claims, snapshot, node).values()
-    names = [{choice.request.name for choice in choices} for choices in chosen]
+def _rank(claims: _PodClaims, node: NodeInfo, ranks: Mapping[str, int]) -> int:
+    results = (
+        value_at(each.allocation or {}, "devices", "results") or ()
+        for each in claims.choose(node, Budget()) or ()
+    )
+    names = [{result["request"] for result in each} for each in results]
     return sum(ranks.get(name, 0) for each in names for name in each)

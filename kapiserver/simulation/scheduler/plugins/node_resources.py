@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.simulation.scheduler.plugins.dynamic_resources import extended_classes
 from kapiserver.simulation.scheduler.plugins.normalize import MAX_SCORE
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.pod_info import PodInfo
@@ -14,9 +15,11 @@ from kapiserver.simulation.scheduler.requests import SCORED
 from kapiserver.simulation.scheduler.snapshot import NodeInfo, Snapshot
 
 
-def fit_filter(pod: PodInfo, _snapshot: Snapshot) -> Check:
-    """Reject nodes without enough free resources (NodeResourcesFit)."""
+def fit_filter(pod: PodInfo, snapshot: Snapshot) -> Check:
+    """Reject nodes without enough free resources (NodeResourcesFit). A resource that a node does
+    not have itself may be provided by devices, which `dynamic_resources` looks for."""
     requests = list(pod.requests.items())
+    by_devices = extended_classes(pod, snapshot)
 
     def check(node: NodeInfo) -> Rejection | None:
         allocatable, requested = node.allocatable, node.requested
@@ -26,7 +29,7 @@ def fit_filter(pod: PodInfo, _snapshot: Snapshot) -> Check:
         resolvable = True
         for name, amount in requests:
             capacity = allocatable.get(name, 0)
-            if amount > capacity - requested.get(name, 0):
+            if amount > capacity - requested.get(name, 0) and (capacity or name not in by_devices):
                 reasons.append(f"Insufficient {name}")
                 resolvable = resolvable and amount <= capacity
         return Rejection(tuple(reasons), resolvable) if reasons else None

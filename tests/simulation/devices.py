@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.simulation.scheduling import a_pod, a_snapshot
 
 DRIVER = "gpu.example.com"
+NOT_HELPFUL = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+NO_DEVICES = f"0/1 nodes are available: 1 cannot allocate all claims. {NOT_HELPFUL}"
 
 
 def a_class(name="gpu", *expressions, **spec):
@@ -105,3 +107,8 @@ def with_devices(nodes, slices=(), claims=(), classes=None, rules=(), pods=()):
     for each in claims:
         inventory.set_claim(each)
     return snapshot
+
+
+BIG = a_device("big", attributes={"model": "a100", "cores": 8}, memory={"memory": "80Gi"})
+SMALL = a_device("small", attributes={"model": "t4", "cores": 2}, memory={"memory": "16Gi"})
+GPUS = a_slice("gpus", BIG, SMALL)

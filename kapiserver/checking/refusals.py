@@ -14,7 +14,8 @@ from kapiserver.checking.field_paths import resolve
 from kapiserver.checking.finding import ERROR, WARNING, Problem, Steps
 
 _CONFLICT = "FieldManagerConflict"
-_TYPED = re.compile(r"^(failed to create typed \w+ object \(.*?\): )(?:errors:\n)?(.*)$", re.S)
+_TYPED = re.compile(r"^(failed to create typed \w+ object \(.*?\): )(errors:\n)?(.*)$", re.S)
+_NEXT_FIELD = re.compile(r"\n(?= *\.)")
 _TYPED_FIELD = re.compile(r"^\s*(\.\S.*?|<nil>): ")
 _FIELD_IN_TEXT = (
     re.compile(r'(?:unknown|duplicate) field "([^"]+)"'),
@@ -85,7 +86,7 @@ def _message_problems(message: str, tree: Tree, default: str) -> Iterator[Proble
     """Yield the problem of a message, or one for each line of a message about the fields of an
     applied configuration."""
     typed = _TYPED.match(message)
-    lines = typed[2].split("\n") if typed else [message]
+    lines = _NEXT_FIELD.split(typed[3]) if typed and typed[2] else [typed[3] if typed else message]
     for line in lines:
         text = f"{typed[1]}{line.strip()}" if typed else line
         match = _TYPED_FIELD.match(line) if typed else None

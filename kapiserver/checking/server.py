@@ -105,9 +105,10 @@ class CheckServer:
         """Apply an object that has a name, or a prefix for one. Without a user, an administrator
         applies it."""
         client = self._administrator if user is None else self._client(user)
-        objects = client.resource(
-            tree["apiVersion"], resource.name, namespace=namespace_in(tree, resource)
-        )
+        namespace = namespace_in(tree, resource)
+        objects = client.resource(tree["apiVersion"], resource.name, namespace=namespace)
+        if namespace and not tree["metadata"].get("namespace"):  # as kubectl does
+            tree = tree | {"metadata": tree["metadata"] | {"namespace": namespace}}
         options = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
         self._warnings.texts.clear()
         status = None

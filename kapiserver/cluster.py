@@ -41,7 +41,7 @@ from kapiserver.apiserver.user import User
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.certificates.csr_signing import check_signing_files
-from kapiserver.controllers.registry import ControllerDescriptor
+from kapiserver.controllers.descriptor import ControllerDescriptor
 from kapiserver.host import Host
 from kapiserver.parts import DEFAULT_PARTS, Parts
 from kapiserver.storage.cache.offload import Offloader

@@ -12,7 +12,8 @@ from kapiserver.apiserver.authorizer import Authorizer
 from kapiserver.apiserver.context import CallGroup, ComputedGroup, Filter, MetricPages
 from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
-from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
+from kapiserver.controllers.descriptor import ControllerDescriptor
+from kapiserver.controllers.registry import REGISTRY
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.kv.contract import KV

@@ -24,7 +24,8 @@ from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.apiserver.serving.server_metrics import ServerFamilies
 from kapiserver.cli import parser
 from kapiserver.cluster import open_cluster
-from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
+from kapiserver.controllers.descriptor import ControllerDescriptor
+from kapiserver.controllers.registry import REGISTRY
 
 _APISERVER = "kapiserver.apiserver"
 CONFIGURATION_FILES = {

@@ -12,16 +12,12 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
+from kapiserver.controllers.descriptor import ControllerDescriptor, Scope
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import AnyController
 from kapiserver.controllers.loop.leader import LeaderElector
 from kapiserver.controllers.loop.shared_metadata import SharedMetadata
-from kapiserver.controllers.registry import (
-    REGISTRY,
-    ControllerDescriptor,
-    Scope,
-    enabled_controllers,
-)
+from kapiserver.controllers.registry import REGISTRY, enabled_controllers
 
 _AGGREGATION = "clusterrole-aggregation-controller"
 

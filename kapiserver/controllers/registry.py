@@ -7,12 +7,7 @@ kube-controller-manager's `--controllers`. Mirrors cmd/kube-controller-manager/a
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import TypeAlias
-
-from msgspec import Struct
+from collections.abc import Sequence
 
 from kapiserver.api.lazy import lazy
 from kapiserver.apiserver.user import (
@@ -21,44 +16,7 @@ from kapiserver.apiserver.user import (
     User,
     service_account_user,
 )
-from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.controller import AnyController
-
-Factory: TypeAlias = Callable[[ControllerContext], AnyController]
-
-
-class Scope(Enum):
-    """The servers on which a controller runs, if several servers share a store."""
-
-    EVERY_SERVER = "every server"
-    LEADER = "the leader"
-
-
-class ControllerDescriptor(Struct, frozen=True, kw_only=True):
-    """One controller.
-
-    user        the user of its writes: that of its service account in Kubernetes
-    manager     the field manager of its writes
-    selectable  whether `--controllers` knows it; the others are kube-apiserver's own and always run
-    """
-
-    name: str
-    aliases: tuple[str, ...] = ()
-    factory: Factory
-    user: User
-    manager: str = "kube-controller-manager"
-    scope: Scope = Scope.LEADER
-    selectable: bool = True
-    enabled_by_default: bool = True
-
-
-def _create(load: Callable[[], Factory], context: ControllerContext) -> AnyController:
-    return load()(context)
-
-
-def loaded_by(load: Callable[[], Factory]) -> Factory:
-    """Return the factory of a controller whose module is imported when the controller starts."""
-    return functools.partial(_create, load)
+from kapiserver.controllers.descriptor import ControllerDescriptor, Scope, loaded_by
 
 
 def _account(name: str) -> User:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.lazy import lazy
 from kapiserver.apiserver.user import APISERVER, AUTHENTICATED, User
-from kapiserver.controllers.registry import ControllerDescriptor, loaded_by
+from kapiserver.controllers.descriptor import ControllerDescriptor, loaded_by
 
 CONTROLLERS = (
     "cronjob-controller",

@@ -18,6 +18,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import open_cluster
+from kapiserver.controllers.descriptor import ControllerDescriptor, Scope
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import (
     field_value,
@@ -27,7 +28,6 @@ from kapiserver.controllers.loop.event_handlers import (
     owner_uids,
 )
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
-from kapiserver.controllers.registry import ControllerDescriptor, Scope
 from kapiserver.parts import Parts
 from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES, Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, ObjectChange

@@ -366,6 +366,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="persistentvolume-expander-controller",
+        aliases=("persistentvolume-expander",),
+        factory=loaded_by(lazy("kapiserver.controllers.volumes.expansion:ExpansionController")),
+        user=_account("expand-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="ephemeral-volume-controller",
         aliases=("ephemeral-volume",),
         factory=loaded_by(

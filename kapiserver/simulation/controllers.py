@@ -16,6 +16,7 @@ CONTROLLERS = (
     "kube-scheduler",
     "node-lifecycle-controller",
     "persistentvolume-binder-controller",
+    "persistentvolume-expander-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
@@ -59,6 +60,13 @@ SIMULATORS = (
         factory=loaded_by(lazy("kapiserver.simulation.volumes.provisioner:ProvisionerSimulator")),
         user=APISERVER,
         manager="csi-provisioner",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="simulated-resizers",
+        factory=loaded_by(lazy("kapiserver.simulation.volumes.resizer:ResizerSimulator")),
+        user=APISERVER,
+        manager="csi-resizer",
         selectable=False,
     ),
     ControllerDescriptor(

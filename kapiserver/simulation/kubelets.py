@@ -13,7 +13,7 @@ from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import field_value
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason
-from kapiserver.controllers.volumes.matching import is_bound
+from kapiserver.controllers.volumes.matching import is_in_bound_phase
 from kapiserver.controllers.volumes.persistent_volume_binder import claim_keys
 from kapiserver.controllers.workloads.pods import is_finished, node_of
 from kapiserver.simulation import pod_resize
@@ -64,7 +64,7 @@ class KubeletSimulator(Controller[ObjectKey]):
 
     def _pods_of_claim(self, change: ObjectChange) -> Iterator[ObjectKey]:
         """Queue the pods whose claim gets bound."""
-        if change.new is not None and is_bound(change.new.tree()):
+        if change.new is not None and is_in_bound_phase(change.new.tree()):
             key = change.new.key
             for entry in self._pods_by_claim.get(f"{key.namespace}/{key.name}"):
                 yield entry.key
@@ -152,7 +152,7 @@ class KubeletSimulator(Controller[ObjectKey]):
         """Report whether all claims of a pod are bound."""
         keys = (ObjectKey(namespace_of(pod), name) for name in claim_names(pod))
         claims = (self._claims.lister.get(key) for key in keys)
-        return all(claim is not None and is_bound(claim.tree()) for claim in claims)
+        return all(claim is not None and is_in_bound_phase(claim.tree()) for claim in claims)
 
     async def _report(self, pod: Tree) -> None:
         """Warn about annotations that cannot be read, when the pod starts."""

@@ -182,3 +182,26 @@ async def test_own_default_class(server):
     await classes(server).delete("standard")
     await server.clock.advance_async("1h")
     assert (await classes(server).list())["items"] == []
+
+
+async def test_expansion(server):
+    """A claim that asks for more gets it when a pod uses it, with events."""
+    claims = objects(server, "persistentvolumeclaims")
+    await claims.create(a_claim())
+    await server.settle_async()
+    await claims.patch("data", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
+    await server.settle_async()
+    claim = await claims.get("data")
+    assert claim["status"]["capacity"] == {"storage": "1Gi"}
+    assert [each["type"] for each in claim["status"]["conditions"]] == ["FileSystemResizePending"]
+    volumes = objects(server, "persistentvolumes", namespace="")
+    volume = await volumes.get(claim["spec"]["volumeName"])
+    assert volume["spec"]["capacity"] == {"storage": "2Gi"}
+    await objects(server, "pods").create(a_pod("web", using("data")))
+    await server.settle_async()
+    claim = await claims.get("data")
+    assert claim["status"]["capacity"] == {"storage": "2Gi"}
+    assert not claim["status"].get("conditions")
+    assert await reasons(server, "data") >= {
+        "ExternalExpanding", "Resizing", "FileSystemResizeRequired", "FileSystemResizeSuccessful",
+    }  # fmt: skip

@@ -44,6 +44,11 @@ def requested_size(claim: Tree) -> Decimal:
     return _bytes(value_at(claim, "spec", "resources", "requests", "storage"))
 
 
+def current_size(claim: Tree) -> Decimal:
+    """Return the bytes that a claim has."""
+    return _bytes(value_at(claim, "status", "capacity", "storage"))
+
+
 def capacity_of(volume: Tree) -> Decimal:
     """Return the bytes of a volume."""
     return _bytes(value_at(volume, "spec", "capacity", "storage"))
@@ -77,6 +82,12 @@ def is_bound(claim: Tree) -> bool:
     """Report whether a claim is bound to a volume, and the binding is complete."""
     has_volume = bool(value_at(claim, "spec", "volumeName"))
     return has_volume and BIND_COMPLETED in annotations_of(claim)
+
+
+def is_in_bound_phase(claim: Tree) -> bool:
+    """Report whether the status of a claim shows a volume, with its size: pods may use it."""
+    has_volume = bool(value_at(claim, "spec", "volumeName"))
+    return has_volume and bool(value_at(claim, "status", "phase") == "Bound")
 
 
 def is_reserved_for(volume: Tree, claim: Tree) -> bool:

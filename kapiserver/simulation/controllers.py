@@ -76,5 +76,30 @@ SIMULATORS = (
         manager="kwok",
         selectable=False,
     ),
+    ControllerDescriptor(
+        name="kwok-resource-usages",
+        factory=loaded_by(
+            lazy("kapiserver.simulation.kwok.expression_reporter:ResourceUsageReporter")
+        ),
+        user=APISERVER,
+        manager="kwok",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="kwok-cluster-resource-usages",
+        factory=loaded_by(
+            lazy("kapiserver.simulation.kwok.expression_reporter:ClusterResourceUsageReporter")
+        ),
+        user=APISERVER,
+        manager="kwok",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="kwok-metrics",
+        factory=loaded_by(lazy("kapiserver.simulation.kwok.expression_reporter:MetricReporter")),
+        user=APISERVER,
+        manager="kwok",
+        selectable=False,
+    ),
 )
 """What takes the place of nodes, kubelets, CSI drivers and the scheduler."""

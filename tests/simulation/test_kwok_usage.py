@@ -128,6 +128,7 @@ def test_metrics_know_more():
         ('Quantity("1m") / 0', "division by zero"),
         ('Quantity("1") / 1e-320 * 1e300', "no such multiple"),
         ('Quantity("many")', "quantities must match"),
+        ("1" + " + 1" * 5000, "longer than 16384 characters"),
         ('"text"', "is not a finite number"),
         ("pod.spec.nodeName", "no such key: nodeName"),
         ('Usage(pod, "cpu")', "only an expression of a Metric"),
@@ -173,13 +174,14 @@ def entry(cpu, *containers):
     ],
 )
 def test_which_object_counts(of_pods, of_cluster, app, side):
-    usages = ResourceUsages(of_pods, of_cluster, SURROUNDINGS)
+    by_pod = {("shop", each["metadata"]["name"]): each for each in of_pods}
+    usages = ResourceUsages(by_pod, of_cluster, SURROUNDINGS)
     found = [usages.amounts(NODE, POD, each) for each in POD["spec"]["containers"]]
     assert [None if each is None else each.get("cpu", 0) for each in found] == [app, side]
 
 
 def test_log(caplog):
-    usages = ResourceUsages([usage("web", entry("Whatever()"))], [], SURROUNDINGS)
+    usages = ResourceUsages({}, [usage("web", entry("Whatever()"))], SURROUNDINGS)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert usages.amounts(NODE, POD, CONTAINER) == {"cpu": 0}

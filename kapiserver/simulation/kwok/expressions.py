@@ -30,7 +30,7 @@ from kapiserver.api.cel.cel_types import DYN
 from kapiserver.api.cel.extensions import Extensions
 from kapiserver.api.cel.functions import Overload, Row, overload
 from kapiserver.api.cel.library_kubernetes import Quantity, quantity_of
-from kapiserver.api.cel.program import Program, compile_expression
+from kapiserver.api.cel.program import CompileError, Program, compile_expression
 from kapiserver.api.cel.values import (
     Duration,
     EvaluationError,
@@ -42,6 +42,8 @@ from kapiserver.api.types import Tree
 
 COST_LIMIT = 100_000
 """The steps of one evaluation."""
+_MAX_LENGTH = 16384
+"""The most characters of an expression."""
 _NANOSECONDS = 1_000_000_000
 _VARIABLES = {"node": DYN, "pod": DYN, "container": DYN}
 
@@ -105,6 +107,8 @@ def number_of(value: Any) -> float:
 @functools.lru_cache(maxsize=256)
 def compile_cached(source: str) -> Program:
     """Return the program of an expression. Raises CompileError."""
+    if len(source) > _MAX_LENGTH:
+        raise CompileError(f"the expression is longer than {_MAX_LENGTH} characters")
     return compile_expression(source, _VARIABLES, _EXTENSIONS)
 
 

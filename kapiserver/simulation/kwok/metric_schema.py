@@ -5,6 +5,8 @@ from __future__ import annotations
 from kapiserver.api.types import Tree
 from kapiserver.simulation.kwok.schemas import flag, items, record, text
 
+MAX_METRICS = 1000
+"""The most metrics of a page."""
 _NAME = {"type": "string", "minLength": 1}
 _BUCKET = record(
     "",
@@ -55,7 +57,7 @@ METRIC: Tree = record(
             "description": "The path of the page. It begins with /metrics; {nodeName} stands for "
             "the name of a node."
         },
-        "metrics": items("The metrics of the page.", _CONFIG),
+        "metrics": items("The metrics of the page.", _CONFIG) | {"maxItems": MAX_METRICS},
     },
     required=("metrics", "path"),
 )

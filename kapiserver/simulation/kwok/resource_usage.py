@@ -29,9 +29,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ResourceUsages:
-    """The objects of both kinds, and what their expressions know."""
+    """The objects of both kinds, those of pods by namespace and name, and what their expressions
+    know."""
 
-    of_pods: Sequence[Tree]
+    of_pods: Mapping[tuple[str, str], Tree]
     of_cluster: Sequence[Tree]
     surroundings: Surroundings
 
@@ -49,9 +50,9 @@ class ResourceUsages:
 
     def _entry(self, pod: Tree, container: str) -> Tree | None:
         name, namespace = name_of(pod), namespace_of(pod)
-        for each in self.of_pods:
-            if (name_of(each), namespace_of(each)) == (name, namespace):
-                return _entry_of(each, container)
+        of_pod = self.of_pods.get((namespace, name))
+        if of_pod is not None:
+            return _entry_of(of_pod, container)
         for each in self.of_cluster:
             selector = value_at(each, "spec", "selector") or {}
             if _selects(selector.get("matchNames"), name) and _selects(

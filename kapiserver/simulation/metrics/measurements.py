@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kapiserver.api.accessors import name_of
+from kapiserver.api.accessors import name_of, namespace_of
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
@@ -43,7 +43,11 @@ async def measure(server: Server) -> Measurements:
     nodes = await list_objects(server, "v1", "nodes", labels=f"{SIMULATED}=true")
     of_pods = await list_objects(server, str(KWOK), "resourceusages")
     of_cluster = await list_objects(server, str(KWOK), "clusterresourceusages")
-    usages = ResourceUsages(of_pods, of_cluster, Surroundings(now=server.clock.now()))
+    usages = ResourceUsages(
+        {(namespace_of(each), name_of(each)): each for each in of_pods},
+        of_cluster,
+        Surroundings(now=server.clock.now()),
+    )
     return Measurements({name_of(node): node for node in nodes}, usages)
 
 

@@ -16,6 +16,7 @@ from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.metrics_text import text_of
+from kapiserver.codecs.cost import LARGE
 from kapiserver.simulation.kwok.expressions import Surroundings
 from kapiserver.simulation.kwok.kinds import KWOK
 from kapiserver.simulation.kwok.metric_families import families_of
@@ -24,6 +25,8 @@ from kapiserver.simulation.metrics.usage import in_units
 
 _ROOT = "/metrics/"
 _NODE_NAME = "{nodeName}"
+_MANY_VALUES = 500
+"""A page of more values is evaluated in a thread."""
 _MAX_TOTALS = 65536
 
 
@@ -69,7 +72,12 @@ class NodePages:
             pods = await list_objects(server, "v1", "pods", fields=f"spec.nodeName={name}")
             now = server.clock.now()
             known = _NodeKnowledge(node, pods, measurements, self._totals, now)
-            return text_of(families_of(metric, node, pods, known.surroundings))
+            values = len(metric["spec"].get("metrics") or ()) * max(len(pods), 1)
+            families = await server.offloader.run(
+                LARGE if values > _MANY_VALUES else 0,
+                families_of, metric, node, pods, known.surroundings,
+            )  # fmt: skip
+            return text_of(families)
         return None
 
 

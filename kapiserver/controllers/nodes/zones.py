@@ -13,7 +13,6 @@ node. Mirrors handleDisruption and scheduler/rate_limited_queue.go of pkg/contro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -48,16 +47,12 @@ class NodeHealth(NamedTuple):
     waits: bool
 
 
-def zone_state(ready: Iterable[bool], threshold: float) -> ZoneState:
-    """Return the state of a zone whose nodes are ready or not. `threshold` is the fraction that
-    makes it unhealthy."""
-    nodes = list(ready)
-    unhealthy = nodes.count(False)
-    if not nodes:
-        return ZoneState.INITIAL
-    if unhealthy == len(nodes):
-        return ZoneState.FULL_DISRUPTION
-    if unhealthy >= _FEWEST_UNHEALTHY and unhealthy / len(nodes) >= threshold:
+def zone_state(ready: int, unhealthy: int, threshold: float) -> ZoneState:
+    """Return the state of a zone with so many nodes that are ready, and that are not. `threshold`
+    is the fraction that makes it unhealthy."""
+    if not ready:
+        return ZoneState.FULL_DISRUPTION if unhealthy else ZoneState.INITIAL
+    if unhealthy >= _FEWEST_UNHEALTHY and unhealthy / (ready + unhealthy) >= threshold:
         return ZoneState.PARTIAL_DISRUPTION
     return ZoneState.NORMAL
 
@@ -90,9 +85,17 @@ class RateLimiter:
 @dataclass(slots=True)
 class _Zone:
     limiter: RateLimiter
-    state: ZoneState = ZoneState.INITIAL
+    ready: int = 0
+    unhealthy: int = 0
     waiting: dict[str, None] = field(default_factory=dict)
     """The nodes that wait for their taint, the one that has waited longest first."""
+
+    def count(self, health: NodeHealth, number: int) -> None:
+        """Add a node to the counts, or with -1 remove it."""
+        if health.counts and health.ready:
+            self.ready += number
+        elif health.counts:
+            self.unhealthy += number
 
 
 class Disruption(Enum):
@@ -115,43 +118,37 @@ class Zones:
 
     def observe(self, name: str, health: NodeHealth | None) -> bool:
         """Note the health of a node, or with None that it is gone. Return whether it is new."""
-        old = self._nodes.get(name)
-        if health == old:
-            return False
-        if old is not None and (health is None or not health.waits or health.zone != old.zone):
-            self._zones[old.zone].waiting.pop(name, None)
-        if health is None:
-            del self._nodes[name]
-            return True
-        self._nodes[name] = health
-        if health.zone not in self._zones:
-            self._zones[health.zone] = _Zone(RateLimiter(self._settings.node_eviction_rate))
-        if health.waits:
-            self._zones[health.zone].waiting[name] = None
-        return True
+        old = self._nodes.pop(name, None)
+        if old is not None:
+            zone = self._zones[old.zone]
+            zone.count(old, -1)
+            if health is None or not health.waits or health.zone != old.zone:
+                zone.waiting.pop(name, None)
+        if health is not None:
+            self._nodes[name] = health
+            zone = self._zones.setdefault(
+                health.zone, _Zone(RateLimiter(self._settings.node_eviction_rate))
+            )
+            zone.count(health, 1)
+            if health.waits:
+                zone.waiting[name] = None
+        return health != old
 
     def update(self, now: float) -> Disruption:
         """Compute the states of all zones, and their rates."""
-        states = self._states()
-        disrupted = bool(states) and all(
-            state is ZoneState.FULL_DISRUPTION for state, _ in states.values()
-        )
+        threshold = self._settings.unhealthy_zone_threshold
+        states = {
+            name: zone_state(zone.ready, zone.unhealthy, threshold)
+            for name, zone in self._zones.items()
+        }
+        known = [state for state in states.values() if state is not ZoneState.INITIAL]
+        disrupted = bool(known) and set(known) == {ZoneState.FULL_DISRUPTION}
         was_disrupted, self.are_disrupted = self.are_disrupted, disrupted
         for name, zone in self._zones.items():
-            zone.state, size = states.get(name, (ZoneState.INITIAL, 0))
-            zone.limiter.set_rate(self._rate(zone.state, size), now)
+            zone.limiter.set_rate(self._rate(states[name], zone.ready + zone.unhealthy), now)
         if disrupted == was_disrupted:
             return Disruption.NONE
         return Disruption.BEGINS if disrupted else Disruption.ENDS
-
-    def _states(self) -> dict[str, tuple[ZoneState, int]]:
-        """Return the state and the number of nodes of each zone that has nodes."""
-        ready: dict[str, list[bool]] = {}
-        for health in self._nodes.values():
-            if health.counts:
-                ready.setdefault(health.zone, []).append(health.ready)
-        threshold = self._settings.unhealthy_zone_threshold
-        return {name: (zone_state(each, threshold), len(each)) for name, each in ready.items()}
 
     def _rate(self, state: ZoneState, size: int) -> float:
         if self.are_disrupted:

@@ -32,7 +32,7 @@ NOW = 1_700_000_000.0
     ],
 )
 def test_states(ready, unhealthy, state):
-    assert zone_state([True] * ready + [False] * unhealthy, 0.55) is state
+    assert zone_state(ready, unhealthy, 0.55) is state
 
 
 def test_rate():

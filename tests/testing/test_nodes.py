@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from kapiserver.api.resource_client import StatusError
@@ -17,7 +18,7 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 @pytest.fixture(scope="module")
 def simulating():
-    with TestServer(simulate=True, simulate_nodes=3) as server:
+    with TestServer(simulate=True, simulate_nodes=3, insecure=True) as server:
         yield server
 
 
@@ -25,7 +26,9 @@ def simulating():
 def server(simulating):
     simulating.reset()
     simulating.settle()
-    return simulating
+    simulating.clock.freeze()
+    yield simulating
+    simulating.clock.resume()
 
 
 def workload(kind, replicas):
@@ -88,6 +91,12 @@ class Cluster:
             for pod in self.all("pods")
         }
 
+    def log_status(self, pod):
+        """The status code of a request for the log of a pod."""
+        url = f"/api/v1/namespaces/default/pods/{pod}/log"
+        with httpx.Client(base_url=self.server.insecure_url) as client:
+            return client.get(url).status_code
+
     def events(self, reason):
         return [each for each in self.all("events") if each["reason"] == reason]
 
@@ -106,6 +115,7 @@ def test_pods_of_a_stopped_node(server, cluster):
     node = next(iter(before.values()))[0]
     lost = {name for name, pod in before.items() if pod[0] == node}
     server.nodes.stop(node)
+    assert cluster.log_status(min(lost)) == 500
     server.clock.advance("35s")
     assert cluster.pods() == before
     server.clock.advance("15s")

@@ -349,6 +349,16 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="device-taint-eviction-controller",
+        factory=loaded_by(
+            lazy(
+                "kapiserver.controllers.resource_claims.device_taints:DeviceTaintEvictionController"
+            )
+        ),
+        user=_account("device-taint-eviction-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="resourceclaim-controller",
         factory=loaded_by(
             lazy("kapiserver.controllers.resource_claims.controller:ResourceClaimController")

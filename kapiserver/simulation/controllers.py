@@ -10,6 +10,7 @@ CONTROLLERS = (
     "cronjob-controller",
     "daemonset-controller",
     "deployment-controller",
+    "device-taint-eviction-controller",
     "ephemeral-volume-controller",
     "horizontal-pod-autoscaler-controller",
     "job-controller",

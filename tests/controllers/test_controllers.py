@@ -273,7 +273,7 @@ def test_off(make_server):
 
 
 OFF_IN_KUBERNETES = {"bootstrap-signer-controller", "token-cleaner-controller"}
-WORKLOADS = set(CONTROLLERS)
+WORKLOADS = set(CONTROLLERS) & set(CONTROLLER_NAMES)
 DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
 
 

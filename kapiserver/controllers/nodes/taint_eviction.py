@@ -32,6 +32,9 @@ from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 
+_REASON = "DeletionByTaintManager"
+_MESSAGE = "Taint manager: deleting due to NoExecute taint"
+
 
 class Eviction(NamedTuple):
     """A planned deletion of a pod.
@@ -114,7 +117,7 @@ class TaintEvictionController(Controller[ObjectKey]):
     async def _evict(self, key: ObjectKey, pod: Tree) -> None:
         await self._report(key, "Marking for deletion Pod")
         pods = self.context.resource("v1", "pods", namespace=key.namespace)
-        patch = disruption_patch(pod, self.clock.now())
+        patch = disruption_patch(pod, _REASON, _MESSAGE, self.clock.now())
         with suppress_reason("NotFound"):
             await pods.patch(key.name, patch, type=STRATEGIC_MERGE_PATCH, subresource="status")
         await delete_object(pods, key.name, uid=uid_of(pod))
@@ -161,14 +164,14 @@ def next_eviction(
     return Eviction(uid_of(pod), now, now + seconds)
 
 
-def disruption_patch(pod: Tree, now: float) -> Tree:
+def disruption_patch(pod: Tree, reason: str, message: str, now: float) -> Tree:
     """Return the patch of the status that says why a pod is deleted."""
     condition: Tree = {
         "type": "DisruptionTarget",
         "observedGeneration": generation_of(pod),
         "status": "True",
-        "reason": "DeletionByTaintManager",
-        "message": "Taint manager: deleting due to NoExecute taint",
+        "reason": reason,
+        "message": message,
     }
     conditions = value_at(pod, "status", "conditions") or ()
     present = find_condition(conditions, "DisruptionTarget") or {}

@@ -71,13 +71,15 @@ def test_taints_that_evict():
 
 
 def test_condition():
-    (condition,) = disruption_patch(pod_of(), NOW)["status"]["conditions"]
+    (condition,) = disruption_patch(pod_of(), "DeletionByTaintManager", "why", NOW)["status"][
+        "conditions"
+    ]
     assert condition == {
         "type": "DisruptionTarget",
         "observedGeneration": 2,
         "status": "True",
         "reason": "DeletionByTaintManager",
-        "message": "Taint manager: deleting due to NoExecute taint",
+        "message": "why",
         "lastTransitionTime": "2023-11-14T22:13:20Z",
     }
 

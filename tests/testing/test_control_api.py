@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -65,6 +65,13 @@ def server() -> Iterator[TestServer]:
 @pytest.fixture(scope="module")
 def control(server: TestServer) -> Iterator[Control]:
     """A client of the control API of the module's server."""
+    with control_of(server) as client:
+        yield client
+
+
+@contextmanager
+def control_of(server: TestServer) -> Iterator[Control]:
+    """Serve the control API of a server until the block ends."""
     api = ControlApi(server)
     with ExitStack() as stack:
         listening = api.listen("127.0.0.1", 0)
@@ -178,6 +185,20 @@ def test_wait(server: TestServer, control: Control) -> None:
     assert "last seen" in answer.json["message"]
     client("DELETE", f"{maps}/w")
     assert control("POST", WAIT, {"target": "cm/w", "condition": "delete"}).json == {"object": None}
+
+
+def test_nodes() -> None:
+    """A client stops and starts the kubelet of a simulated node."""
+    node = {"name": "simulated-0"}
+    with TestServer(simulate=True) as server, control_of(server) as control:
+        control("POST", "/settle")
+        assert control("POST", "/nodes/stop", node) == (200, {})
+        control("POST", "/clock/advance", {"duration": "1m"})
+        for status in ("Unknown", "True"):
+            wait = {"target": "node/simulated-0", "condition": f"condition=Ready={status}"}
+            assert control("POST", WAIT, wait).status == 200
+            assert control("POST", "/nodes/start", node) == (200, {})
+        assert control("POST", "/nodes/stop", {"name": "absent"}).status == 404
 
 
 def test_wait_ends_with_the_server(server: TestServer) -> None:

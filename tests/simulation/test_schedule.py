@@ -339,3 +339,63 @@ def test_no_node_is_overcommitted(capacities, pods):
                 left - size for left, size in zip(free[decision.node], wanted, strict=True)
             ]
             snapshot.add_pod(PodInfo(pod, decision.node))
+
+
+@settings(max_examples=150)
+@given(
+    cpus=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    running=st.lists(
+        st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(0, 3), st.booleans()),
+        max_size=10,
+    ),
+    wanted=st.integers(1, 4),
+    priority=st.integers(0, 3),
+    allowed=st.integers(0, 3),
+)
+def test_made_up_preemptions(cpus, running, wanted, priority, allowed):
+    """Victims have a lower priority and make room; without one of them the pod would not fit; and
+    no budget is violated if another node has victims that violate none."""
+    free, pods = dict(enumerate(cpus)), {}
+    for index, (node, cpu, pod_priority, is_guarded) in enumerate(running):
+        if free.get(node, 0) >= cpu:
+            free[node] -= cpu
+            labels = GUARDED if is_guarded else {}
+            fields = {"priority": pod_priority, "labels": labels}
+            pods[f"p{index}"] = (node, cpu, low(f"n{node}", f"p{index}", str(cpu), **fields))
+    nodes = [a_node(f"n{node}", cpu=str(cpu)) for node, cpu in enumerate(cpus)]
+    snapshot = a_snapshot(nodes, [pod for *_, pod in pods.values()])
+    snapshot.budgets["shop", "b"] = budget("b", allowed, GUARDED)
+    decision = schedule(PodInfo(a_pod("new", {"cpu": str(wanted)}, priority=priority)), snapshot)
+    fits_now = any(room >= wanted for room in free.values())
+    assert isinstance(decision, Placement) == fits_now
+    if fits_now:
+        return
+    lower = {name for name, (*_, pod) in pods.items() if pod["spec"]["priority"] < priority}
+    helps = {
+        node
+        for node, room in free.items()
+        if room + sum(pods[name][1] for name in lower if pods[name][0] == node) >= wanted
+    }
+    assert bool(decision.victims) == bool(helps)
+    if not decision.victims:
+        return
+    victims = {victim.name for victim in decision.victims}
+    (node,) = {pods[name][0] for name in victims}
+    assert decision.nominated_node == f"n{node}"
+    assert victims <= lower
+    sizes = [pods[name][1] for name in victims]
+    assert free[node] + sum(sizes) >= wanted
+    assert all(free[node] + sum(sizes) - size < wanted for size in sizes)
+    guarded = sum(pods[name][2]["metadata"]["labels"] == GUARDED for name in victims)
+    plain_helps = any(
+        free[other]
+        + sum(
+            pods[name][1]
+            for name in lower
+            if pods[name][0] == other and not pods[name][2]["metadata"]["labels"]
+        )
+        >= wanted
+        for other in helps
+    )
+    assert guarded <= allowed or not plain_helps
+    assert len(snapshot.node(f"n{node}").pods) == sum(each[0] == node for each in pods.values())

@@ -71,6 +71,13 @@ SIMULATORS = (
         selectable=False,
     ),
     ControllerDescriptor(
+        name="metrics-reader-role",
+        factory=loaded_by(lazy("kapiserver.simulation.metrics.reader_role:MetricsReaderInstaller")),
+        user=APISERVER,
+        manager="kapiserver",
+        selectable=False,
+    ),
+    ControllerDescriptor(
         name="kwok-definitions",
         factory=loaded_by(lazy("kapiserver.simulation.kwok.definitions:DefinitionsInstaller")),
         user=APISERVER,

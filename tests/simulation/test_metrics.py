@@ -263,7 +263,27 @@ async def test_many_pods(server, client):
 
 
 async def test_rights(server):
-    """Metrics need rights as everything does."""
+    """Metrics need rights as everything does. Those of metrics.k8s.io are in the role view."""
+    token = server.add_token("viewer")
+    bindings = objects(server, "clusterrolebindings", "rbac.authorization.k8s.io/v1", namespace="")
+    await bindings.create(
+        {
+            "metadata": {"name": "viewer"},
+            "subjects": [{"kind": "User", "name": "viewer"}],
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "view",
+            },
+        }
+    )
+    await server.settle_async()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(
+        base_url=server.url, verify=server.ssl_context, headers=headers
+    ) as client:
+        assert (await client.get(f"{METRICS}/pods")).status_code == 200
+        assert (await client.get(f"{EXTERNAL}/namespaces/default/queue")).status_code == 403
     for groups, code in (((), 403), (("system:masters",), 200)):
         token = server.add_token(f"user-{len(groups)}", groups)
         async with httpx.AsyncClient(

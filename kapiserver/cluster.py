@@ -262,7 +262,7 @@ def _local_kubelet(settings: SimulationSettings, clock: Clock) -> LocalKubelet |
         return None
     from kapiserver.simulation.streams.kubelet import SimulatedKubelet  # only if it is simulated
 
-    return SimulatedKubelet(clock)
+    return SimulatedKubelet(clock, has_host_access=settings.simulate_host_access)
 
 
 def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:

@@ -330,11 +330,14 @@ class SimulationSettings(Struct, frozen=True, kw_only=True):
     simulate             run workload controllers, a scheduler, and the kubelets of simulated nodes
     simulate_nodes       nodes to make at the start; None means one, or those of the file alone
     simulate_nodes_from  file with Node objects to make at the start
+    simulate_host_access obey objects of kwok that name files, programs and addresses of this
+                         machine
     """
 
     simulate: bool = False
     simulate_nodes: int | None = None
     simulate_nodes_from: Path | None = None
+    simulate_host_access: bool = False
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True):

@@ -27,3 +27,9 @@ def add_simulation_flags(group: argparse._ArgumentGroup) -> None:
         "kubectl get nodes -o yaml. The annotation simulation.kapiserver.dev/count makes several "
         "nodes of one. Default: no file.",
     )  # fmt: skip
+    group.add_argument(
+        "--simulate-host-access", action="store_true",
+        help="Obey kwok's objects Logs, Exec, Attach and PortForward, by which everybody who may "
+        "create them reads files, runs programs and opens connections as the server's user. Off by "
+        "default.",
+    )  # fmt: skip

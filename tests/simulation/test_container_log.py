@@ -37,6 +37,7 @@ def test_running_container():
     assert log(lived()) == STARTED
     assert log(lived(annotations={"log": "one\ntwo"})) == f"{STARTED}one\ntwo\n"
     assert log(lived(annotations={"log": "one", "log.app": "two"})) == f"{STARTED}two\n"
+    assert log(lived(annotations={"log": "1TZ x\n99T"})) == f"{STARTED}1TZ x\n99T\n"
 
 
 def test_ended_containers():

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from kapiserver.api.resource_client import ResourceClient
+from kapiserver.api.resource_client import Client
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.streaming.remote_command import Command
 from kapiserver.apiserver.streaming.stream import Stream
@@ -22,12 +22,12 @@ class PodTarget(Struct, frozen=True, kw_only=True):
 
     pod         the pod as it is now
     container   the name of one of its containers, of any kind; "" for port-forward
-    pods        reads the pods of its namespace
+    client      reads objects
     """
 
     pod: Tree
     container: str = ""
-    pods: ResourceClient
+    client: Client
 
 
 class LocalKubelet(Protocol):

@@ -9,6 +9,16 @@ from kapiserver.api.types import Tree
 from kapiserver.simulation.kwok.metric_schema import METRIC
 from kapiserver.simulation.kwok.schemas import items, record, text
 from kapiserver.simulation.kwok.stage_schema import STAGE
+from kapiserver.simulation.kwok.stream_schema import (
+    ATTACH,
+    CLUSTER_ATTACH,
+    CLUSTER_EXEC,
+    CLUSTER_LOGS,
+    CLUSTER_PORT_FORWARD,
+    EXEC,
+    LOGS,
+    PORT_FORWARD,
+)
 from kapiserver.simulation.kwok.usage_schema import CLUSTER_RESOURCE_USAGE, RESOURCE_USAGE
 
 KWOK = GroupVersion("kwok.x-k8s.io", "v1alpha1")
@@ -44,6 +54,14 @@ KINDS = (
     KwokKind("ResourceUsage", "resourceusages", RESOURCE_USAGE, namespaced=True),
     KwokKind("ClusterResourceUsage", "clusterresourceusages", CLUSTER_RESOURCE_USAGE),
     KwokKind("Metric", "metrics", METRIC),
+    KwokKind("Logs", "logs", LOGS, namespaced=True),
+    KwokKind("ClusterLogs", "clusterlogs", CLUSTER_LOGS),
+    KwokKind("Exec", "execs", EXEC, namespaced=True),
+    KwokKind("ClusterExec", "clusterexecs", CLUSTER_EXEC),
+    KwokKind("Attach", "attaches", ATTACH, namespaced=True),
+    KwokKind("ClusterAttach", "clusterattaches", CLUSTER_ATTACH),
+    KwokKind("PortForward", "portforwards", PORT_FORWARD, namespaced=True),
+    KwokKind("ClusterPortForward", "clusterportforwards", CLUSTER_PORT_FORWARD),
 )
 """To add a kind: write the schema of its spec in a module here, and a record in this table."""
 

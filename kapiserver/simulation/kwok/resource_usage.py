@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kapiserver.api.accessors import name_of, namespace_of, value_at
+from kapiserver.api.accessors import name_of, namespace_of
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 from kapiserver.simulation.kwok.expressions import (
@@ -21,6 +21,7 @@ from kapiserver.simulation.kwok.expressions import (
     evaluate,
     number_of,
 )
+from kapiserver.simulation.kwok.pod_rules import find_entry
 
 _MOST = 1e15
 """The most CPUs or bytes that a container uses."""
@@ -39,7 +40,9 @@ class ResourceUsages:
     def amounts(self, node: Tree, pod: Tree, container: Tree) -> Mapping[str, float] | None:
         """Return what a container uses, by resource, from 0 to 1e15; None if no object says it.
         What cannot be evaluated counts as 0, and is logged."""
-        entry = self._entry(pod, container.get("name") or "")
+        name = container.get("name") or ""
+        of_pod = self.of_pods.get((namespace_of(pod), name_of(pod)))
+        entry = find_entry(of_pod, self.of_cluster, "usages", pod, name)
         if entry is None:
             return None
         variables = {"node": node, "pod": pod, "container": container}
@@ -47,21 +50,6 @@ class ResourceUsages:
             resource: self._amount(amount, variables)
             for resource, amount in (entry.get("usage") or {}).items()
         }
-
-    def _entry(self, pod: Tree, container: str) -> Tree | None:
-        name, namespace = name_of(pod), namespace_of(pod)
-        of_pod = self.of_pods.get((namespace, name))
-        if of_pod is not None:
-            return _entry_of(of_pod, container)
-        for each in self.of_cluster:
-            selector = value_at(each, "spec", "selector") or {}
-            if _selects(selector.get("matchNames"), name) and _selects(
-                selector.get("matchNamespaces"), namespace
-            ):
-                entry = _entry_of(each, container)
-                if entry is not None:
-                    return entry
-        return None
 
     def _amount(self, amount: Tree, variables: Mapping[str, Tree]) -> float:
         try:
@@ -84,16 +72,3 @@ def _warn_once(pod: str, problem: str) -> None:
 def _limited(amount: float) -> float:
     """Return an amount of CPUs or bytes within limits."""
     return min(max(amount, 0.0), _MOST)
-
-
-def _selects(values: Sequence[str] | None, value: str) -> bool:
-    return not values or value in values
-
-
-def _entry_of(obj: Tree, container: str) -> Tree | None:
-    """Return the entry for a container: one that names it, or else the first one without names."""
-    entries: Sequence[Tree] = value_at(obj, "spec", "usages") or ()
-    for entry in entries:
-        if container in (entry.get("containers") or ()):
-            return entry
-    return next((entry for entry in entries if not entry.get("containers")), None)

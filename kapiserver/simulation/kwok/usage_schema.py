@@ -29,7 +29,7 @@ _USAGES = items(
         },
     ),
 )
-_SELECTOR = record(
+SELECTOR = record(
     "The pods; without a selector, all pods.",
     {
         "matchNamespaces": texts("Their namespaces. Without namespaces, all are meant."),
@@ -38,4 +38,4 @@ _SELECTOR = record(
 )
 
 RESOURCE_USAGE: Tree = record("What the pod of the same name uses.", {"usages": _USAGES})
-CLUSTER_RESOURCE_USAGE: Tree = record("What pods use.", {"selector": _SELECTOR, "usages": _USAGES})
+CLUSTER_RESOURCE_USAGE: Tree = record("What pods use.", {"selector": SELECTOR, "usages": _USAGES})

@@ -31,10 +31,12 @@ class Line(NamedTuple):
 
     time    seconds since 1970
     text    without the end of the line
+    stream  stdout or stderr
     """
 
     time: float
     text: str
+    stream: str = "stdout"
 
 
 class Run(NamedTuple):
@@ -108,7 +110,7 @@ def lines_of(pod: Tree, container: str, run: Run) -> list[Line]:
 def _written_lines(pod: Tree, container: str, run: Run) -> Iterator[Line]:
     for line in written_text(pod, container).splitlines():
         begin, _, rest = line.partition(" ")
-        time = seconds_of(begin) if begin.endswith("Z") else None
+        time = time_of(begin)
         if time is None:
             yield Line(run.begin, line)
         elif run.begin <= time and (run.end is None or time <= run.end):
@@ -124,6 +126,14 @@ def written_text(pod: Tree, container: str) -> str:
     return annotations.get(f"{name}.{container}", "")
 
 
+def time_of(text: str) -> float | None:
+    """Return the seconds since 1970 of a time as logs have it, or None."""
+    try:
+        return seconds_of(text) if "T" in text else None
+    except ValueError:
+        return None
+
+
 def timed_line(time: float, text: str) -> str:
     """Return a line of the annotation that a container writes at a time."""
     return f"{timestamp(time)} {text}"
@@ -131,8 +141,9 @@ def timed_line(time: float, text: str) -> str:
 
 def selected(lines: list[Line], options: Tree, now: float) -> list[Line]:
     """Return the lines that a PodLogOptions asks for."""
-    if options.get("stream") == "Stderr":
-        return []
+    stream = (options.get("stream") or "All").lower()
+    if stream != "all":
+        lines = [line for line in lines if line.stream == stream]
     tail = options.get("tailLines")
     if tail is not None:
         lines = lines[max(len(lines) - tail, 0) :]
@@ -143,7 +154,7 @@ def selected(lines: list[Line], options: Tree, now: float) -> list[Line]:
 def _since(options: Tree, now: float) -> float:
     if options.get("sinceSeconds") is not None:
         return now - float(options["sinceSeconds"])
-    return seconds_of(options.get("sinceTime")) or 0.0
+    return time_of(options.get("sinceTime") or "") or 0.0
 
 
 def text_of(lines: Iterable[Line], options: Tree) -> bytes:

@@ -1,18 +1,25 @@
 """Answers logs, exec, attach and port-forward of simulated pods. A LocalKubelet.
 
 What it answers is said by the pod: its status and annotations. It runs no program and opens no
-connection.
+connection, unless kwok's objects and `--simulate-host-access` let it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
-from kapiserver.api.accessors import annotations_of, labels_of, name_of, resource_version_of
+from kapiserver.api.accessors import (
+    annotations_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    resource_version_of,
+)
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.errors import InternalError, UnclassifiedError
+from kapiserver.apiserver.errors import Forbidden, InternalError, UnclassifiedError
 from kapiserver.apiserver.streaming.local_kubelet import Forward, PodTarget
 from kapiserver.apiserver.streaming.remote_command import (
     Command,
@@ -32,14 +39,25 @@ from kapiserver.simulation.streams.container_log import (
     selected,
     text_of,
 )
+from kapiserver.simulation.streams.host import connect, file_log, open_log, run_command
+from kapiserver.simulation.streams.host_rules import (
+    ATTACH_RULE,
+    EXEC_RULE,
+    LOGS_RULE,
+    PORT_FORWARD_RULE,
+    HostRule,
+)
 from kapiserver.storage.concurrency.clock import Clock
 
 
 class SimulatedKubelet:
     """The kubelet of all simulated nodes, as clients of their pods see it."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, has_host_access: bool = False) -> None:
+        """`has_host_access`: kwok's objects may let it use the files, programs and network of this
+        machine."""
         self._clock = clock
+        self._has_host_access = has_host_access
 
     def serves(self, node: Tree) -> bool:
         """Report whether a node is simulated. Raises UnclassifiedError if its kubelet has been
@@ -50,39 +68,53 @@ class SimulatedKubelet:
         return is_simulated(labels_of(node))
 
     async def log(self, target: PodTarget, options: Tree) -> AsyncIterator[bytes]:
-        """Return the log of a container. Raises BadRequest if it has none."""
+        """Return the log of a container. Raises BadRequest if it has none, Forbidden."""
         pod, container, now = target.pod, target.container, self._clock.now()
         run = run_of(pod, container, previous=bool(options.get("previous")))
+        entry = await self._host_entry(LOGS_RULE, target, container)
         pieces: AsyncIterator[bytes]
-        if options.get("follow") and run.end is None:
+        if entry is not None:
+            file = entry.get("previousLogsFile" if options.get("previous") else "logsFile") or ""
+            pieces = file_log(await open_log(file), options, now)
+        elif options.get("follow") and run.end is None:
             pieces = _follow(target, options, now)
         else:
             pieces = _once(text_of(selected(lines_of(pod, container, run), options, now), options))
         return _limited(pieces, options.get("limitBytes"))
 
     async def exec(self, target: PodTarget, command: Sequence[str]) -> Command:
-        """Return what gives the answer to a command. Raises InternalError if the container does not
-        run."""
+        """Return what gives the answer to a command, or runs it. Raises InternalError if the
+        container does not run, Forbidden."""
         _check_running(target)
         answer = find_answer(answers_of(target.pod, target.container), command)
-        answer = answer or answer_of_nothing(target.container, command)
+        if answer is None:
+            entry = await self._host_entry(EXEC_RULE, target, target.container)
+            if entry is not None:
+                return functools.partial(run_command, tuple(command), entry.get("local") or {})
+        given = answer or answer_of_nothing(target.container, command)
 
         async def run(streams: CommandStreams) -> Tree:
-            await _write(streams.stdout, answer.stdout)
-            await _write(streams.stderr or streams.stdout, answer.stderr)
-            return exit_status(answer.exit_code)
+            await _write(streams.stdout, given.stdout)
+            await _write(streams.stderr or streams.stdout, given.stderr)
+            return exit_status(given.exit_code)
 
         return run
 
     async def attach(self, target: PodTarget) -> Command:
         """Return what shows the lines that a container writes from now on. Raises InternalError if
-        the container does not run."""
+        the container does not run, Forbidden."""
         _check_running(target)
+        entry = await self._host_entry(ATTACH_RULE, target, target.container)
+        options, now = {"tailLines": 0, "follow": True}, self._clock.now()
+        if entry is not None:
+            lines = file_log(await open_log(entry.get("logsFile") or ""), options, now)
+        else:
+            lines = _follow(target, options, now)
 
         async def run(streams: CommandStreams) -> Tree:
             unread = asyncio.create_task(discard_input(streams))
             try:
-                async for piece in _follow(target, {"tailLines": 0}, self._clock.now()):
+                async for piece in lines:
                     if streams.stdout is not None:
                         await streams.stdout.write(piece)
             finally:
@@ -92,14 +124,31 @@ class SimulatedKubelet:
         return run
 
     async def port_forward(self, target: PodTarget) -> Forward:
-        """Return what refuses each connection: no program listens in a simulated pod."""
+        """Return what connects to what a PortForward names, and refuses other connections: no
+        program listens in a simulated pod."""
 
-        async def refuse(port: int, _stream: Stream) -> None:
-            raise ConnectionRefusedError(
-                f"simulated pod {name_of(target.pod)} runs no program that listens on port {port}"
+        async def forward(port: int, stream: Stream) -> None:
+            try:
+                entry = await self._host_entry(PORT_FORWARD_RULE, target, port)
+            except Forbidden as error:
+                raise PermissionError(str(error)) from None
+            if entry is None:
+                pod = f"simulated pod {name_of(target.pod)}"
+                raise ConnectionRefusedError(f"{pod} runs no program that listens on port {port}")
+            await connect(entry, stream)
+
+        return forward
+
+    async def _host_entry(self, rule: HostRule, target: PodTarget, name: str | int) -> Tree | None:
+        """Return the entry of kwok's objects for a container or port, or None. Raises Forbidden if
+        this server may not obey it."""
+        entry = await rule.entry(target, name)
+        if entry is not None and not self._has_host_access:
+            raise Forbidden(
+                f"{rule.kind} of kwok uses the machine of the server, which needs "
+                "--simulate-host-access"
             )
-
-        return refuse
+        return entry
 
 
 def _check_running(target: PodTarget) -> None:
@@ -149,7 +198,8 @@ async def _versions(target: PodTarget) -> AsyncGenerator[Tree, None]:
     """Yield a pod after each change, until it is deleted."""
     selector = f"metadata.name={name_of(target.pod)}"
     version = resource_version_of(target.pod)
-    events = target.pods.watch(resource_version=version, fieldSelector=selector)
+    pods = target.client.resource("v1", "pods", namespace=namespace_of(target.pod)).shared
+    events = pods.watch(resource_version=version, fieldSelector=selector)
     async with aclosing(events):
         async for event in events:
             if event.type == "DELETED":

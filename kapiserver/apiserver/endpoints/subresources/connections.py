@@ -136,8 +136,7 @@ def _check_has_host(pod: Tree) -> None:
 
 def _pod_target(server: Server, pod: Tree, container: str = "") -> PodTarget:
     client = server.client(APISERVER, user_agent="kubelet", authorize=False)
-    pods = client.resource("v1", "pods", namespace=namespace_of(pod)).shared
-    return PodTarget(pod=pod, container=container, pods=pods)
+    return PodTarget(pod=pod, container=container, client=client)
 
 
 async def _node(server: Server, pod: Tree) -> Tree:

@@ -11,9 +11,9 @@ def check(objects: Iterable[Mapping[str, Any]], **options: Any) -> list[Any]:
     """Return what an API server would say to manifests, as a list of
     `kapiserver.checking.finding.Finding`.
 
-    The options are those of `kapiserver.checking.check.check`. Raises ValueError for a wrong
-    option, and RuntimeError in a coroutine, where `await check_async(...)` of the same module does
-    the same.
+    The options are those of `kapiserver.checking.check.check`. Raises TypeError and ValueError for
+    a wrong option, and RuntimeError in a coroutine, where `await check_async(...)` of the same
+    module does the same.
     """
     findings: list[Any] = import_module("kapiserver.checking.check").check(objects, **options)
     return findings

@@ -104,9 +104,9 @@ def _run(options: argparse.Namespace) -> int:
     import asyncio
 
     from kapiserver.checking.check import check_reads
-    from kapiserver.checking.inputs import read_inputs
     from kapiserver.checking.outputs import OUTPUTS as WRITERS
     from kapiserver.checking.outputs import Report, count_text
+    from kapiserver.checking.reading.inputs import read_inputs
 
     inputs = read_inputs(options.paths)
     findings = asyncio.run(check_reads(inputs.reads, _check_options(options)))
@@ -117,8 +117,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace) -> CheckOptions:
     """Read what the flags name. Raises OSError, ValueError."""
-    from kapiserver.checking.inputs import read_cluster, read_inputs
     from kapiserver.checking.options import CheckOptions
+    from kapiserver.checking.reading.inputs import read_cluster, read_inputs
     from kapiserver.checking.silencing import read_file_rules
 
     cluster, recording = read_cluster(options.cluster) if options.cluster else ((), None)

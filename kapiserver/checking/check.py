@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kapiserver.checking.documents import Manifest, Read, read_objects
 from kapiserver.checking.finding import Finding
 from kapiserver.checking.options import CheckOptions
 from kapiserver.checking.places import locate
+from kapiserver.checking.reading.documents import Manifest, Read, read_objects
 from kapiserver.checking.run import Run
 from kapiserver.checking.server import open_server
 from kapiserver.checking.silencing import without_silenced
@@ -18,9 +18,12 @@ from kapiserver.checking.silencing import without_silenced
 def check(objects: Iterable[Mapping[str, Any]], **options: Any) -> list[Finding]:
     """Return what an API server would say to the objects, and what it would not say but is wrong.
 
-    The options are those of CheckOptions; `crds`, `cluster` and `against` take objects, too. Raises
-    ValueError for a wrong option, and RuntimeError in a coroutine, where `await check_async(...)`
-    does the same.
+    crds      definitions, policies and roles that an administrator applies first: objects
+    cluster   objects that the cluster has
+    against   objects that were applied before, and that the checked ones change
+
+    Further options are `release` and `user` of CheckOptions. Raises TypeError and ValueError for a
+    wrong option, and RuntimeError in a coroutine, where `await check_async(...)` does the same.
     """
     return asyncio.run(check_async(objects, **options))
 
@@ -29,11 +32,14 @@ async def check_async(
     objects: Iterable[Mapping[str, Any]],
     *,
     crds: Iterable[Mapping[str, Any]] = (),
+    cluster: Iterable[Mapping[str, Any]] = (),
     against: Iterable[Mapping[str, Any]] = (),
     **options: Any,
 ) -> list[Finding]:
     """Return the findings of `check`."""
-    settings = CheckOptions(context=_read(crds), against=_read(against), **options)
+    settings = CheckOptions(
+        context=_read(crds), cluster=_read(cluster), against=_read(against), **options
+    )
     return await check_reads(_read(objects), settings)
 
 
@@ -44,7 +50,7 @@ def _read(objects: Iterable[Mapping[str, Any]]) -> list[Read]:
 async def check_reads(reads: Iterable[Read], options: CheckOptions) -> list[Finding]:
     """Return the findings of what was read, in the order of files and lines. Raises ValueError for
     an unknown release."""
-    reads = [*options.context, *options.against, *reads]
+    reads = [*options.cluster, *options.context, *options.against, *reads]
     findings = [read for read in reads if isinstance(read, Finding)]
     manifests = [read for read in reads if isinstance(read, Manifest)]
     if manifests:

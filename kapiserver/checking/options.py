@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from kapiserver.api.types import Tree
-from kapiserver.checking.documents import Read
+from kapiserver.checking.reading.documents import Read
 from kapiserver.checking.silencing import FileRule
 from kapiserver.testing.history.recorder import Recording
 
@@ -31,7 +30,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
 
     release: str = ""
     context: Sequence[Read] = ()
-    cluster: Sequence[Tree] = ()
+    cluster: Sequence[Read] = ()
     recording: Recording | None = None
     against: Sequence[Read] = ()
     user: str = ""

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from kapiserver.api.types import Tree
-from kapiserver.checking.documents import Manifest
+from kapiserver.checking.reading.documents import Manifest
 
 DEFINITION = "CustomResourceDefinition"
 POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")

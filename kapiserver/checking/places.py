@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kapiserver.api.types import Tree
-from kapiserver.checking.documents import Document, Manifest
 from kapiserver.checking.finding import Finding, Problem
+from kapiserver.checking.reading.documents import Document, Manifest
 from kapiserver.codecs.yaml_positions import START, find_positions
 
 

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from kapiserver.api.types import Tree
-from kapiserver.checking.documents import Manifest
 from kapiserver.checking.finding import WARNING, Problem
 from kapiserver.checking.places import describe
+from kapiserver.checking.reading.documents import Manifest
 from kapiserver.checking.rules.names import truncated_name
 from kapiserver.checking.rules.references import Reference, references_of
 from kapiserver.checking.rules.selectors import PodIndex, selector_of, undeclared_ports

@@ -9,23 +9,22 @@ from kapiserver.api.group import Resource
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.user import User
 from kapiserver.apiserver.version import emulated_minor
-from kapiserver.checking.documents import Manifest
 from kapiserver.checking.finding import ERROR, WARNING, Problem, Severity
 from kapiserver.checking.options import CheckOptions
-from kapiserver.checking.ordering import DEFINITION, in_order
+from kapiserver.checking.ordering import BINDINGS, DEFINITION, POLICIES, in_order
+from kapiserver.checking.reading.documents import Manifest, Read
 from kapiserver.checking.refusals import problem_of_warning, problems_of_status
 from kapiserver.checking.relations import Relations
 from kapiserver.checking.removed_versions import introduction_of, removal_of
 from kapiserver.checking.rules.values import text_at
 from kapiserver.checking.server import CheckServer, Outcome, namespace_in, user_of
 from kapiserver.checking.upgrades import lost_fields
-from kapiserver.testing.state.manifests import read_manifests
 
 _NEVER_STORED = frozenset(
     {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"}
 )
 """Kinds whose objects would make the server call other programs."""
-_SETTLED_WHEN_LOADED = ("Namespace", DEFINITION)
+_JUDGES = (*POLICIES, *BINDINGS)
 _NO_NAME = "resource name may not be empty"
 
 
@@ -45,9 +44,10 @@ class Run:
     async def check(self, manifests: Sequence[Manifest]) -> None:
         """Apply what the options have, then the other manifests; then look at what no server
         says."""
-        before = {id(each) for each in (*self._options.context, *self._options.against)}
-        await self._load_cluster(self._options.cluster)
-        for reads in (self._options.context, self._options.against):
+        options = self._options
+        before = {id(each) for each in (*options.cluster, *options.context, *options.against)}
+        await self._load_cluster(options.cluster)
+        for reads in (options.context, options.against):
             for stage, settles in in_order(each for each in reads if isinstance(each, Manifest)):
                 for manifest in stage:
                     await self._apply_before(manifest)
@@ -61,26 +61,31 @@ class Run:
         self.problems.extend((manifest, problem) for problem in problems)
 
     def _add_new(
-        self, manifest: Manifest, severity: Severity, rule: str, message: str, *steps: str
+        self, manifest: Manifest, severity: Severity, rule: str, message: str, *steps: str | int
     ) -> None:
         problem = Problem(steps=steps, severity=severity, message=message, rule=rule)
         self._add(manifest, problem)
 
     # What there is before.
 
-    async def _load_cluster(self, trees: Sequence[Tree]) -> None:
-        """Store the objects of a cluster."""
-        last_kind = ""
-        for tree in read_manifests(trees):
-            if last_kind in _SETTLED_WHEN_LOADED and tree["kind"] != last_kind:
-                await self._server.settle()
-            last_kind = tree["kind"]
-            try:
-                outcome = await self._server.load(tree)
-            except (NotRegistered, ValueError) as error:
-                outcome = Outcome(status={"message": str(error)})
-            self._note_not_loaded(Manifest(tree), outcome)
-        await self._server.settle()
+    async def _load_cluster(self, reads: Sequence[Read]) -> None:
+        """Store the objects of a cluster; its policies come last, they do not judge the others."""
+        manifests = [each for each in reads if isinstance(each, Manifest)]
+        policies = [each for each in manifests if each.tree["kind"] in _JUDGES]
+        others = [each for each in manifests if each.tree["kind"] not in _JUDGES]
+        for group in (others, policies):
+            for stage, settles in in_order(group):
+                for manifest in stage:
+                    await self._load(manifest)
+                if settles:
+                    await self._server.settle()
+
+    async def _load(self, manifest: Manifest) -> None:
+        resource = self._find_resource(manifest.tree)
+        if isinstance(resource, Problem):
+            self._add_new(manifest, WARNING, "not-loaded", resource.message, *resource.steps)
+        elif self._check_name(manifest):
+            self._note_not_loaded(manifest, await self._server.load(manifest.tree, resource))
 
     async def _apply_before(self, manifest: Manifest) -> None:
         """Apply an object that is not checked itself."""
@@ -134,19 +139,31 @@ class Run:
 
     def _resource(self, manifest: Manifest) -> Resource | None:
         """Return the resource of an object; note if it is not served."""
-        tree = manifest.tree
+        resource = self._find_resource(manifest.tree)
+        if isinstance(resource, Problem):
+            self._add(manifest, resource)
+            return None
+        return resource
+
+    def _find_resource(self, tree: Tree) -> Resource | Problem:
+        """Return the resource of an object, or why there is none."""
         version, kind = tree["apiVersion"], tree["kind"]
+        rule, hint = "unknown-kind", ""
         try:
             return self._server.resource_of(tree)
         except ValueError as error:
-            self._add_new(manifest, ERROR, "unknown-kind", str(error), "apiVersion")
+            message = str(error)
         except NotRegistered as error:
+            message = str(error)
             removal = removal_of(self._server.server.scheme, version, kind, self._minor)
-            rule = "removed-version" if removal else "unknown-kind"
+            rule = "removed-version" if removal else rule
             hint = removal or introduction_of(version, kind, self._minor)
-            message = f"{error}: {hint}" if hint else str(error)
-            self._add_new(manifest, ERROR, rule, message, "apiVersion")
-        return None
+        return Problem(
+            steps=("apiVersion",),
+            severity=ERROR,
+            message=f"{message}: {hint}" if hint else message,
+            rule=rule,
+        )
 
     def _check_name(self, manifest: Manifest) -> bool:
         """Report whether an object has a name; note if not."""

@@ -143,10 +143,9 @@ class CheckServer:
                 return denied + forbidden_message(user, info, decision.reason)
         return ""
 
-    async def load(self, tree: Tree) -> Outcome:
+    async def load(self, tree: Tree, resource: Resource) -> Outcome:
         """Store an object of a cluster, with its status. Its managed fields are kept; one without
-        them counts as applied by kubectl. Raises NotRegistered, ValueError."""
-        resource = self.resource_of(tree)
+        them counts as applied by kubectl."""
         metadata = {
             name: value
             for name, value in (tree.get("metadata") or {}).items()

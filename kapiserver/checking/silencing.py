@@ -16,8 +16,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kapiserver.checking.documents import Document
 from kapiserver.checking.finding import RULES, Finding
+from kapiserver.checking.reading.documents import Document
 
 FILE = ".kapiserver-check"
 MAX_BYTES = 1 << 20

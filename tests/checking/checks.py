@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.checking.check import check_reads
-from kapiserver.checking.documents import read_documents
-from kapiserver.checking.files import SourceFile
 from kapiserver.checking.finding import Finding
-from kapiserver.checking.inputs import read_inputs
 from kapiserver.checking.options import CheckOptions
+from kapiserver.checking.reading.documents import read_documents
+from kapiserver.checking.reading.files import SourceFile
+from kapiserver.checking.reading.inputs import read_inputs
 
 
 def check_text(text: str, **options: Any) -> list[Finding]:

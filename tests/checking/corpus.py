@@ -33,6 +33,7 @@ SETTINGS: dict[str, Any] = {"tls": False, "service_cluster_ip_range": "10.96.0.0
 """Settings of a test server that judges as the server of a check does."""
 
 _QUERY = "fieldManager=kubectl&force=false&fieldValidation=Strict&dryRun=All"
+_IN_NAMESPACE = re.compile(r"/namespaces/[^/]+/")
 _WARNING = re.compile(r'^299 - "(.*)"$', re.S)
 _TYPED = re.compile(r"^(failed to create typed \w+ object \(.*?\): )errors:\n(.*)$", re.S)
 
@@ -106,7 +107,7 @@ class Judge:
 
     def verdict(self, path: str, tree: Any) -> Verdict:
         """What the server says to an object, whose namespace kubectl sets."""
-        if "/namespaces/" in path and not tree["metadata"].get("namespace"):
+        if _IN_NAMESPACE.search(path) and not tree["metadata"].get("namespace"):
             tree = tree | {"metadata": tree["metadata"] | {"namespace": "default"}}
         self._connection.request(
             "PATCH",

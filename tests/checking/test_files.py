@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.checking import files
+from kapiserver.checking.reading import files
 from tests.checking.checks import check_paths, check_text, places, rules
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"

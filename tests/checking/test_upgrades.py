@@ -8,9 +8,9 @@ import pytest
 
 import kapiserver
 from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
-from kapiserver.checking.documents import read_documents
-from kapiserver.checking.files import SourceFile
 from kapiserver.checking.finding import Finding
+from kapiserver.checking.reading.documents import read_documents
+from kapiserver.checking.reading.files import SourceFile
 from kapiserver.cli import main
 from kapiserver.testing import TestServer
 from tests.checking.checks import check_text, places, rules
@@ -223,14 +223,15 @@ def test_snapshot_of_a_test_server(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_refused_objects_of_a_snapshot() -> None:
-    """An object that the server does not take is a warning; the rest is there."""
+    """An object that the server does not take is a finding; the rest is there."""
     good = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     bad = good | {"metadata": {"name": "A"}}
     unknown = {"apiVersion": "a/v1", "kind": "B", "metadata": {"name": "a"}}
     found = kapiserver.check([good], cluster=[unknown, bad, good])
     assert [(finding.rule, finding.severity) for finding in found] == [
-        ("not-loaded", "warning")
-    ] * 2
+        ("not-loaded", "warning"),
+        ("not-loaded", "warning"),
+    ]
 
 
 def test_definitions_beside_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from msgspec import Struct
 
-from kapiserver.api.types import Tree
-from kapiserver.checking.documents import Manifest, Read, read_documents
-from kapiserver.checking.files import KustomizationFile, Source, check_exists, read_paths
 from kapiserver.checking.finding import Finding
-from kapiserver.checking.kustomizations import build
+from kapiserver.checking.reading.documents import Manifest, Read, read_documents
+from kapiserver.checking.reading.files import KustomizationFile, Source, check_exists, read_paths
+from kapiserver.checking.reading.kustomizations import build
 from kapiserver.testing.history.recorder import Recording
 from kapiserver.testing.history.recorder import read as read_recording
-from kapiserver.testing.state.manifests import read_manifests
 
 _GZIP = b"\x1f\x8b"
 """The beginning of a recording."""
@@ -47,13 +44,14 @@ def read_inputs(paths: Sequence[str]) -> Inputs:
     return Inputs(reads, list(dict.fromkeys(files)))
 
 
-def read_cluster(path: str) -> tuple[Sequence[Tree], Recording | None]:
+def read_cluster(path: str) -> tuple[Sequence[Read], Recording | None]:
     """Return the objects of a snapshot, or the recording that it is. Raises OSError, and ValueError
-    for a file with bad manifests."""
-    with open(path, "rb") if Path(path).is_file() else nullcontext() as file:
-        if file is not None and file.read(len(_GZIP)) == _GZIP:
-            return (), read_recording(Path(path))
-    return read_manifests([Path(path)]), None
+    for a bad recording."""
+    if Path(path).is_file():
+        with open(path, "rb") as file:
+            if file.read(len(_GZIP)) == _GZIP:
+                return (), read_recording(Path(path))
+    return read_inputs([path]).reads, None
 
 
 def _read(source: Source) -> Iterator[Read]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kapiserver.checking.documents import Manifest, Read, read_documents
-from kapiserver.checking.files import MAX_FILE_BYTES, SourceFile
 from kapiserver.checking.finding import ERROR, WARNING, Finding, Severity
+from kapiserver.checking.reading.documents import Manifest, Read, read_documents
+from kapiserver.checking.reading.files import MAX_FILE_BYTES, SourceFile
 
 TIMEOUT_SECONDS = 120.0
 """A build that takes longer is ended: it may wait for another host."""

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import BODY_LIMIT
-from kapiserver.checking.files import SourceFile
 from kapiserver.checking.finding import ERROR, Finding, Steps
+from kapiserver.checking.reading.files import SourceFile
 from kapiserver.codecs import json, yaml
 from kapiserver.codecs.errors import CodecError
 

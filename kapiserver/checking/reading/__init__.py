@@ -1,0 +1,1 @@
+"""Reads what a check gets: paths, files, their documents and objects, built kustomizations."""

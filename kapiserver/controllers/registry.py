@@ -383,6 +383,15 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,
     ),
     ControllerDescriptor(
+        name="persistentvolume-attach-detach-controller",
+        aliases=("attachdetach",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.volumes.attach_detach:AttachDetachController")
+        ),
+        user=_account("attachdetach-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="ephemeral-volume-controller",
         aliases=("ephemeral-volume",),
         factory=loaded_by(

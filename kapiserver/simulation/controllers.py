@@ -16,6 +16,7 @@ CONTROLLERS = (
     "job-controller",
     "kube-scheduler",
     "node-lifecycle-controller",
+    "persistentvolume-attach-detach-controller",
     "persistentvolume-binder-controller",
     "persistentvolume-expander-controller",
     "pod-garbage-collector-controller",
@@ -68,6 +69,22 @@ SIMULATORS = (
         factory=loaded_by(lazy("kapiserver.simulation.volumes.resizer:ResizerSimulator")),
         user=APISERVER,
         manager="csi-resizer",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="simulated-attachers",
+        factory=loaded_by(lazy("kapiserver.simulation.volumes.attacher:AttacherSimulator")),
+        user=APISERVER,
+        manager="csi-attacher",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="simulated-volumes-in-use",
+        factory=loaded_by(
+            lazy("kapiserver.simulation.volumes.volumes_in_use:VolumesInUseSimulator")
+        ),
+        user=APISERVER,
+        manager="kubelet",
         selectable=False,
     ),
     ControllerDescriptor(

@@ -13,9 +13,10 @@ from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import field_value
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason
-from kapiserver.controllers.volumes.matching import is_in_bound_phase
-from kapiserver.controllers.volumes.persistent_volume_binder import claim_keys
-from kapiserver.controllers.workloads.pods import is_finished, node_of
+from kapiserver.controllers.volumes.attach_plan import needs_attachment, unique_name
+from kapiserver.controllers.volumes.matching import claim_key, is_in_bound_phase
+from kapiserver.controllers.volumes.persistent_volume_binder import STORAGE, claim_keys
+from kapiserver.controllers.workloads.pods import is_finished, node_of, phase_of
 from kapiserver.simulation import pod_resize
 from kapiserver.simulation.addresses import AddressPool, same_host
 from kapiserver.simulation.fate import unreadable_annotations
@@ -44,9 +45,11 @@ class KubeletSimulator(Controller[ObjectKey]):
         """The pods whose resize waits for room, by node."""
 
     def set_up(self) -> None:
-        """Watch claims, nodes and pods."""
+        """Watch drivers, volumes, claims, nodes and pods."""
         self._pods_by_node = Index(field_value("spec", "nodeName"))
         self._pods_by_claim = Index(claim_keys)
+        self._drivers = self.watch(STORAGE, "csidrivers")
+        self._volumes = self.watch(CORE, "persistentvolumes", self._pods_of_volume)
         self._claims = self.watch(CORE, "persistentvolumeclaims", self._pods_of_claim)
         self._nodes = self.watch(CORE, "nodes", self._pods_of_node)
         indexes = (self._pods_by_node, self._pods_by_claim)
@@ -61,12 +64,25 @@ class KubeletSimulator(Controller[ObjectKey]):
         if before != after or _offers(change.old) != _offers(change.new):
             for entry in self._pods_by_node.get(change.last.key.name):
                 yield entry.key
+        elif _attached_to(change.old) != _attached_to(change.new):
+            yield from self._pods_that_wait(change.last.key.name)
+
+    def _pods_that_wait(self, node: str) -> Iterator[ObjectKey]:
+        """Return the pods of a node that may wait for a volume."""
+        for entry in self._pods_by_node.get(node):
+            if phase_of(entry.tree()) == "Pending" and any(claim_names(entry.tree())):
+                yield entry.key
 
     def _pods_of_claim(self, change: ObjectChange) -> Iterator[ObjectKey]:
         """Queue the pods whose claim gets bound."""
         if change.new is not None and is_in_bound_phase(change.new.tree()):
-            key = change.new.key
-            for entry in self._pods_by_claim.get(f"{key.namespace}/{key.name}"):
+            for entry in self._pods_by_claim.get(str(change.new.key)):
+                yield entry.key
+
+    def _pods_of_volume(self, change: ObjectChange) -> Iterator[ObjectKey]:
+        """Queue the pods of a new volume, which may be delivered after its claim."""
+        if change.old is None:
+            for entry in self._pods_by_claim.get(claim_key(change.last.tree())):
                 yield entry.key
 
     def _bound_pod(self, change: ObjectChange) -> Iterator[ObjectKey]:
@@ -131,7 +147,7 @@ class KubeletSimulator(Controller[ObjectKey]):
             host_ips=internal_addresses(node),
             missing_images=missing_images(node),
             refusal=self._refusal(pod, node) if pod_resize.wants_room(pod) else "",
-            has_volumes=self._has_volumes(pod),
+            has_volumes=self._has_volumes(pod, node),
         )
 
     def _addresses_of(self, pod: Tree, node: Tree) -> list[str]:
@@ -148,11 +164,25 @@ class KubeletSimulator(Controller[ObjectKey]):
         others = (each for each in pods if uid_of(each) != uid_of(pod) and not is_finished(each))
         return refusal(pod, others, node)
 
-    def _has_volumes(self, pod: Tree) -> bool:
-        """Report whether all claims of a pod are bound."""
-        keys = (ObjectKey(namespace_of(pod), name) for name in claim_names(pod))
-        claims = (self._claims.lister.get(key) for key in keys)
-        return all(claim is not None and is_in_bound_phase(claim.tree()) for claim in claims)
+    def _has_volumes(self, pod: Tree, node: Tree) -> bool:
+        """Report whether all claims of a pod are bound, and their volumes attached to the node."""
+        return all(
+            self._has_volume(ObjectKey(namespace_of(pod), name), node) for name in claim_names(pod)
+        )
+
+    def _has_volume(self, key: ObjectKey, node: Tree) -> bool:
+        entry = self._claims.lister.get(key)
+        if entry is None or not is_in_bound_phase(entry.tree()):
+            return False
+        volume = self._volumes.lister.get(ObjectKey("", entry.tree()["spec"]["volumeName"]))
+        if volume is None:
+            return False
+        name = value_at(volume.tree(), "spec", "csi", "driver") or ""
+        driver = self._drivers.lister.get(ObjectKey("", name))
+        if not needs_attachment(volume.tree(), None if driver is None else driver.tree()):
+            return True
+        attached = value_at(node, "status", "volumesAttached") or ()
+        return unique_name(volume.tree()) in (each.get("name") for each in attached)
 
     async def _report(self, pod: Tree) -> None:
         """Warn about annotations that cannot be read, when the pod starts."""
@@ -165,6 +195,10 @@ class KubeletSimulator(Controller[ObjectKey]):
 def _can_run_pods(node: Entry) -> bool:
     """Report whether a simulated kubelet runs on a node, and has made itself known."""
     return has_kubelet(node) and bool(internal_addresses(node.tree()))
+
+
+def _attached_to(node: Entry | None) -> object:
+    return None if node is None else value_at(node.tree(), "status", "volumesAttached")
 
 
 def _offers(node: Entry | None) -> object:

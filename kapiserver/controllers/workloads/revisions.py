@@ -19,7 +19,7 @@ from kapiserver.api.accessors import (
 )
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.claims import controller_reference
-from kapiserver.controllers.workloads.template_hash import canonical_template, template_hash
+from kapiserver.controllers.workloads.template_hash import same_template, template_hash
 
 REVISION_HASH = "controller-revision-hash"
 """The label of a pod that names its revision."""
@@ -50,9 +50,9 @@ def template_of(revision: Tree) -> Tree:
 
 def newest_equal(owner: Tree, revisions: Sequence[Tree]) -> Tree | None:
     """Return the newest revision with the template of `owner`, or None."""
-    template = canonical_template(value_at(owner, "spec", "template") or {})
+    template: Tree = value_at(owner, "spec", "template") or {}
     for revision in reversed(revisions):
-        if canonical_template(template_of(revision)) == template:
+        if same_template(template_of(revision), template):
             return revision
     return None
 

@@ -1,15 +1,21 @@
-"""The hash of a pod template, which becomes a label and part of a name."""
+"""The hash of a pod template, which becomes a label and part of a name, and equal templates."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 
+from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
 POD_TEMPLATE_HASH = "pod-template-hash"
+_QUANTITIES = {"limits", "requests", "overhead", "sizeLimit", "divisor"}
+"""The fields of a pod template that are quantities, or maps with quantities as values."""
+_TEXTS = {"metadata", "nodeSelector", "matchLabels"}
+"""The fields whose values are texts, whatever their keys are."""
 _SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -29,6 +35,14 @@ def safe_text(text: str) -> str:
     return "".join(_SAFE_CHARACTERS[ord(letter) % len(_SAFE_CHARACTERS)] for letter in text)
 
 
+def same_template(one: Tree, other: Tree) -> bool:
+    """Report whether two templates are equal, whatever their hashes are. Quantities are compared by
+    value, so that `1Gi` equals `1073741824`; mirrors EqualIgnoreHash of
+    pkg/controller/deployment/util."""
+    one, other = canonical_template(one), canonical_template(other)
+    return one == other or _with_values(one) == _with_values(other)
+
+
 def canonical_template(template: Tree) -> Tree:
     """Return the template without `pod-template-hash` and without empty fields, so that equal
     templates are equal trees."""
@@ -44,3 +58,29 @@ def _without_empty(value: Tree) -> Tree:
         for name, item in value.items()
         if item not in (None, {}, [], "")
     }
+
+
+def _with_values(value: Any) -> Any:
+    """Return a tree with the values of its quantities in place of their texts."""
+    if isinstance(value, list):
+        return [_with_values(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: item
+        if name in _TEXTS
+        else _amounts(item)
+        if name in _QUANTITIES
+        else _with_values(item)
+        for name, item in value.items()
+    }
+
+
+def _amounts(value: Any) -> Any:
+    """Return the value of a quantity, or a map of such values; what is none stays as it is."""
+    if isinstance(value, dict):
+        return {name: _amounts(item) for name, item in value.items()}
+    try:
+        return parse(str(value)).decimal
+    except ValueError:
+        return value

@@ -20,7 +20,7 @@ from kapiserver.controllers.workloads.pods import seconds_of
 from kapiserver.controllers.workloads.replicas import replicas_of
 from kapiserver.controllers.workloads.template_hash import (
     POD_TEMPLATE_HASH,
-    canonical_template,
+    same_template,
     template_hash,
 )
 
@@ -123,7 +123,7 @@ def has_template_of(deployment: Tree, replica_set: Tree) -> bool:
     """Report whether a ReplicaSet has the pod template of a Deployment, whatever its hash."""
     one = value_at(deployment, "spec", "template") or {}
     other = value_at(replica_set, "spec", "template") or {}
-    return canonical_template(one) == canonical_template(other)
+    return same_template(one, other)
 
 
 def age(each: PlannedReplicaSet) -> tuple[float, str]:

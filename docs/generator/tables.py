@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.generator import fidelity, harness, reference
+from docs.generator import conformance, fidelity, harness, reference
 from docs.generator.decisions import decision_index
 
 DOCS = Path(__file__).parent.parent
@@ -19,7 +19,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": reference.commands,
     "control operations": harness.control_operations,
     "configuration files": reference.configuration_files,
+    "conformance of workloads": conformance.workload_conformance,
     "conformance tests": fidelity.conformance,
+    "counts of conformance": conformance.counts,
     "controllers": reference.controllers,
     "decisions": decision_index,
     "classes of the harness": harness.classes,

@@ -13,6 +13,7 @@ from kapiserver.api.accessors import annotations_of
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.simulation.annotations import PREFIX
+from kapiserver.simulation.fate import MOMENT
 from kapiserver.simulation.streams.answers import Answer, read_answers, written_answers
 from kapiserver.simulation.streams.container_log import timed_line
 from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
@@ -41,6 +42,7 @@ class Pods(Subject):
         """End the containers of a pod, or one of them, with an exit code, and end them so whenever
         they are restarted. With `oom` they are killed for their memory."""
         fate = {"oom": "true"} if oom else {"exit-code": str(exit_code)}
+        fate["run-seconds"] = str(MOMENT)  # also if the pod would run for longer
         suffix = f".{container}" if container else ""
         annotations = {f"{PREFIX}{key}{suffix}": value for key, value in fate.items()}
         await self._annotate(name, namespace, annotations)

@@ -149,3 +149,61 @@ def test_devices(kubectl: Kubectl) -> None:
     kubectl("delete", "pod", "second", "--timeout=60s")
     kubectl("wait", "--for=delete", "resourceclaims", "--all", "--timeout=60s")
     assert kubectl("get", "resourceclaims") == ""
+
+
+def test_pause(kubectl: Kubectl) -> None:
+    """A rollout that is paused waits until it is resumed."""
+
+    def images() -> str:
+        path = "-o=jsonpath={.items[*].spec.template.spec.containers[0].image}"
+        return kubectl("get", "replicasets", "-l=app=paused", path)
+
+    kubectl("create", "deployment", "paused", "--image=nginx", "--replicas=2")
+    kubectl("rollout", "status", "deployment/paused", "--timeout=60s")
+    kubectl("rollout", "pause", "deployment/paused")
+    kubectl("set", "image", "deployment/paused", "nginx=nginx:2")
+    paused = "jsonpath={.status.conditions[?(@.type=='Progressing')].reason}=DeploymentPaused"
+    kubectl("wait", f"--for={paused}", "deployment/paused", "--timeout=60s")
+    assert images() == "nginx"
+    kubectl("rollout", "resume", "deployment/paused")
+    kubectl("rollout", "status", "deployment/paused", "--timeout=60s")
+    assert sorted(images().split()) == ["nginx", "nginx:2"]
+    assert "CHANGE-CAUSE" in kubectl("rollout", "history", "deployment/paused")
+    kubectl("delete", "deployment", "paused")
+
+
+def test_job_of_a_cron_job(kubectl: Kubectl) -> None:
+    """A Job made from a CronJob runs to its end at once."""
+    kubectl("create", "cronjob", "nightly", "--image=busybox", "--schedule=0 2 * * *")
+    kubectl("create", "job", "now", "--from=cronjob/nightly")
+    kubectl("wait", "--for=condition=Complete", "job/now", "--timeout=60s")
+    kubectl("delete", "cronjob", "nightly")  # its Jobs go, too
+
+
+def test_debug(kubectl: Kubectl) -> None:
+    """An ephemeral container runs beside the others, and so does a copy of the pod."""
+    kubectl("run", "buggy", "--image=nginx")
+    kubectl("wait", "--for=condition=Ready", "pod/buggy", "--timeout=60s")
+    kubectl("debug", "buggy", "--image=busybox", "--container=debugger")
+    running = "jsonpath={.status.ephemeralContainerStatuses[0].state.running.startedAt}"
+    kubectl("wait", f"--for={running}", "pod/buggy", "--timeout=60s")
+    kubectl("debug", "buggy", "--copy-to=copied", "--set-image=buggy=nginx:2")
+    kubectl("wait", "--for=condition=Ready", "pod/copied", "--timeout=60s")
+    events = kubectl("describe", "pod", "copied").partition("Events:")[2]
+    assert "Container started" in events
+    kubectl("delete", "pod", "buggy", "copied", "--timeout=60s")
+
+
+def test_resize(kubectl: Kubectl) -> None:
+    """A pod gets other resources without a restart."""
+    resources = {"requests": {"cpu": "1"}}
+    sized = {"spec": {"containers": [{"name": "sized", "resources": resources}]}}
+    overrides = json.dumps(sized)
+    kubectl(
+        "run", "sized", "--image=nginx", f"--overrides={overrides}", "--override-type=strategic"
+    )
+    kubectl("wait", "--for=condition=Ready", "pod/sized", "--timeout=60s")
+    kubectl("patch", "pod", "sized", "--subresource=resize", "-p", overrides.replace('"1"', '"2"'))
+    resized = "jsonpath={.status.containerStatuses[0].resources.requests.cpu}=2"
+    kubectl("wait", f"--for={resized}", "pod/sized", "--timeout=60s")
+    kubectl("delete", "pod", "sized", "--timeout=60s")

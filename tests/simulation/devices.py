@@ -57,7 +57,7 @@ def first_available(name, *alternatives):
     }
 
 
-def a_claim(name, *requests, status=None, config=(), constraints=(), version=1):
+def a_claim(name, *requests, status=None, config=(), constraints=()):
     devices = {"requests": list(requests or (exactly(),))}
     devices |= {"constraints": list(constraints)} if constraints else {}
     devices |= {"config": list(config)} if config else {}
@@ -66,7 +66,6 @@ def a_claim(name, *requests, status=None, config=(), constraints=(), version=1):
             "name": name,
             "namespace": "shop",
             "uid": f"uid-{name}",
-            "resourceVersion": str(version),
         },
         "spec": {"devices": devices},
         "status": status or {},

@@ -406,16 +406,6 @@ def test_reserved_claims():
     assert schedule(PodInfo(using("c")), with_devices(nodes, [GPUS], [claim])).claims == []
 
 
-def test_stale_claims():
-    """A revision that is older than the known one changes nothing."""
-    claim = allocated(a_claim("c", version=5), ("gpus", "big"))
-    snapshot = with_devices([a_node("one")], [GPUS], [claim, a_claim("d")])
-    snapshot.inventory.set_claim(a_claim("c", version=4))
-    assert decide(using("d"), snapshot) == "one"
-    (reserved,) = schedule(PodInfo(using("d")), snapshot).claims
-    assert reserved.allocation["devices"]["results"][0]["device"] == "small"
-
-
 def test_devices_that_wait_for_their_driver():
     """Devices with binding conditions are left alone: no driver makes the conditions true."""
     device = a_device("x", bindingConditions=["a"], bindingFailureConditions=["b"])

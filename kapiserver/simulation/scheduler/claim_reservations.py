@@ -1,6 +1,6 @@
 """Writes of ResourceClaims: allocation and reservation before a pod is bound, and their end.
 
-What is written counts at once in the inventory, before the informer delivers it.
+A write returns when the informer has delivered it, so that the next decision counts it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from kapiserver.api.accessors import (
     metadata_of,
     name_of,
     namespace_of,
+    resource_version_of,
     uid_of,
     value_at,
 )
@@ -29,9 +30,10 @@ from kapiserver.controllers.resource_claims.pod_claims import (
     is_reserved_for,
 )
 from kapiserver.simulation.scheduler.devices.extended_resources import EXTENDED
-from kapiserver.simulation.scheduler.devices.inventory import Inventory
 from kapiserver.simulation.scheduler.plugins.dynamic_resources import ClaimToReserve
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.objects.informer import Informer
 from kapiserver.storage.objects.lifecycle import timestamp
 
 _PLUGIN = 'running PreBind plugin "DynamicResources"'
@@ -40,9 +42,9 @@ _PLUGIN = 'running PreBind plugin "DynamicResources"'
 class ClaimReservations:
     """Allocates, reserves and frees claims as the scheduler decides."""
 
-    def __init__(self, context: ControllerContext, inventory: Inventory) -> None:
+    def __init__(self, context: ControllerContext, informer: Informer) -> None:
         self._context = context
-        self._inventory = inventory
+        self._informer = informer
 
     async def reserve(self, pod: Tree, claims: Sequence[ClaimToReserve]) -> list[Tree]:
         """Allocate and reserve claims for a pod, and return them. When one cannot be reserved,
@@ -82,20 +84,14 @@ class ClaimReservations:
         now = timestamp(self._context.server.clock.now())
 
         def change(current: Tree) -> Tree:
-            where = f"claim {namespace_of(current)}/{name_of(current)}"
-            if is_terminating(current):
-                raise SchedulingError(f"{_PLUGIN}: {where} got deleted in the meantime")
+            _check_not_deleted(current)
             status = current.setdefault("status", {})
             if allocation is not None:
                 if allocation_of(current) is not None:
-                    raise SchedulingError(
-                        f"{_PLUGIN}: {where} got allocated elsewhere in the meantime"
-                    )
+                    raise _changed(current, "allocated elsewhere")
                 status["allocation"] = {**allocation, "allocationTimestamp": now}
             elif allocation_of(current) is None:
-                raise SchedulingError(
-                    f"{_PLUGIN}: {where} got deallocated elsewhere in the meantime"
-                )
+                raise _changed(current, "deallocated elsewhere")
             if not is_reserved_for(pod, current):
                 consumers = status.get("reservedFor") or []
                 status["reservedFor"] = [*consumers, consumer_reference(pod)]
@@ -118,7 +114,6 @@ class ClaimReservations:
             if EXTENDED in annotations_of(claim):
                 await self._update(claim, _without_finalizer)
                 await delete_object(self._claims_of(claim), name_of(claim), uid=uid_of(claim))
-                self._inventory.remove_claim(namespace_of(claim), name_of(claim))
             else:
                 await self._update(claim, change, subresource="status")
 
@@ -143,7 +138,9 @@ class ClaimReservations:
             claims, name_of(claim), change, subresource=subresource, uid=uid_of(claim)
         )
         if current is not None:
-            self._inventory.set_claim(current)
+            revision = Revision(int(resource_version_of(current)))
+            while not await self._informer.wait_for(revision):
+                pass  # a decision without this claim could allocate its devices again
 
     def _claims_of(self, claim: Tree) -> ResourceClient:
         return self._context.resource(
@@ -151,7 +148,18 @@ class ClaimReservations:
         )
 
 
+def _check_not_deleted(claim: Tree) -> None:
+    if is_terminating(claim):
+        raise _changed(claim, "deleted")
+
+
+def _changed(claim: Tree, change: str) -> SchedulingError:
+    where = f"claim {namespace_of(claim)}/{name_of(claim)}"
+    return SchedulingError(f"{_PLUGIN}: {where} got {change} in the meantime")
+
+
 def _with_finalizer(claim: Tree) -> Tree:
+    _check_not_deleted(claim)
     if FINALIZER not in finalizers_of(claim):
         metadata_of(claim)["finalizers"] = [*finalizers_of(claim), FINALIZER]
     return claim

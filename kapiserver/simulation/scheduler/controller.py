@@ -56,7 +56,6 @@ class Scheduler(Controller[ObjectKey]):
         """Watch devices and their claims, namespaces, volumes and their claims, nodes and pods."""
         self._snapshot = Snapshot()
         self._pending = PendingPods()
-        self._claims = ClaimReservations(self.context, self._snapshot.inventory)
         self._volumes = VolumeReservations(self.context, self._snapshot)
         self._events = EventRecorder(self.context, NAME)
         inventory = self._snapshot.inventory
@@ -64,7 +63,8 @@ class Scheduler(Controller[ObjectKey]):
         self.watch(RESOURCE, "deviceclasses", self._keep(inventory.classes, _may_need_devices))
         self.watch(RESOURCE, "devicetaintrules", self._keep(rules, _may_need_devices))
         self.watch(RESOURCE, "resourceslices", self._on_slice)
-        self.watch(RESOURCE, "resourceclaims", self._on_resource_claim)
+        claims = self.watch(RESOURCE, "resourceclaims", self._on_resource_claim)
+        self._claims = ClaimReservations(self.context, claims)
         self.watch(POLICY, "poddisruptionbudgets", self._on_budget)
         self.watch(CORE, "namespaces", self._on_namespace)
         self.watch(STORAGE, "storageclasses", self._keep(snapshot.storage_classes, _has_claims))

@@ -8,7 +8,6 @@ from kapiserver.api.accessors import (
     is_terminating,
     name_of,
     namespace_of,
-    resource_version_of,
     uid_of,
     value_at,
 )
@@ -44,14 +43,8 @@ class Inventory:
     # Claims.
 
     def set_claim(self, claim: Tree) -> None:
-        """Add a claim, or replace an older revision of it. The scheduler knows its own writes
-        before the informer delivers them."""
+        """Add a claim, or replace it."""
         key = (namespace_of(claim), name_of(claim))
-        known = self._claims.get(key)
-        if known is not None and int(resource_version_of(known) or 0) > int(
-            resource_version_of(claim) or 0
-        ):
-            return
         self.remove_claim(*key)
         self._claims[key] = claim
         for device, result in _results(claim):

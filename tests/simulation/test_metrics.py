@@ -100,6 +100,18 @@ async def test_node_that_is_not_simulated(server, client):
     assert (code, status["message"]) == (404, 'nodemetrics.metrics.k8s.io "real" not found')
 
 
+async def test_stopped_kubelet(server, client):
+    """A kubelet that is stopped measures nothing."""
+    await run_pod(server, "one")
+    node = (await objects(server, "pods").get("one"))["spec"]["nodeName"]
+    await server.nodes.stop_async(node)
+    assert (await get(client, f"{METRICS}/nodes/{node}"))[0] == 404
+    assert (await get(client, f"{METRICS}/pods"))[1]["items"] == []
+    await server.nodes.start_async(node)
+    assert (await get(client, f"{METRICS}/nodes/{node}"))[0] == 200
+    assert len((await get(client, f"{METRICS}/pods"))[1]["items"]) == 1
+
+
 @pytest.mark.parametrize(
     ("path", "code", "message"),
     [

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kapiserver.api.accessors import name_of, namespace_of
+from kapiserver.api.accessors import annotations_of, name_of, namespace_of
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.workloads.pods import node_of
+from kapiserver.simulation.annotations import STOPPED
 from kapiserver.simulation.containers import is_running
 from kapiserver.simulation.kwok.expressions import Surroundings
 from kapiserver.simulation.kwok.kinds import KWOK
@@ -21,14 +22,14 @@ from kapiserver.simulation.node_objects import SIMULATED
 
 @dataclass(frozen=True)
 class Measurements:
-    """The simulated nodes by name, and what says what their pods use."""
+    """The nodes with a simulated kubelet by name, and what says what their pods use."""
 
     nodes: Mapping[str, Tree]
     usages: ResourceUsages
 
     def of_pod(self, pod: Tree) -> dict[str, Usage]:
-        """Return what the running containers of a pod use, by name; nothing if its node is not
-        simulated."""
+        """Return what the running containers of a pod use, by name; nothing if no simulated kubelet
+        runs on its node."""
         node = self.nodes.get(node_of(pod))
         if node is None:
             return {}
@@ -48,7 +49,8 @@ async def measure(server: Server) -> Measurements:
         of_cluster,
         Surroundings(now=server.clock.now()),
     )
-    return Measurements({name_of(node): node for node in nodes}, usages)
+    running = (node for node in nodes if annotations_of(node).get(STOPPED) != "true")
+    return Measurements({name_of(node): node for node in running}, usages)
 
 
 async def list_objects(

@@ -1,6 +1,6 @@
 """metrics.k8s.io: what simulated nodes and their pods use, as metrics-server says it.
 
-A pod has metrics while one of its containers runs, and its node is simulated.
+A pod has metrics while one of its containers runs, and a simulated kubelet runs on its node.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ pkg/kubelet/nodestatus and the lease controller of component-helpers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from uuid import NAMESPACE_DNS, uuid5
@@ -22,13 +22,11 @@ from kapiserver.api.accessors import (
     value_at,
 )
 from kapiserver.api.types import Tree
-from kapiserver.controllers.workloads.conditions import find_condition
-from kapiserver.controllers.workloads.pods import seconds_of
 from kapiserver.simulation.annotations import MISSING_IMAGES, STOPPED
 from kapiserver.simulation.image_pulls import full_image_name
 from kapiserver.simulation.networks import MAX_NODES, network_index, pod_network
+from kapiserver.simulation.node_conditions import reported_conditions
 from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.objects.lifecycle import timestamp
 
 SIMULATED = "simulation.kapiserver.dev/simulated"
 """The label of a simulated node."""
@@ -36,19 +34,10 @@ NAME_PREFIX = "simulated-"
 LEASE_SECONDS = 40
 """How long a Lease is valid; a kubelet renews it four times as often."""
 RENEW_SECONDS = 10.0
-REPORT_SECONDS = 300.0
-"""The time after which a kubelet reports the status of its node although nothing has changed."""
 
 _FIRST_ADDRESS = IPv4Address("172.18.0.2")
 """The address of the node that has the first network of pods."""
 _CAPACITY = {"cpu": "32", "ephemeral-storage": "1Ti", "memory": "256Gi", "pods": "110"}
-_HAS_MEMORY = "kubelet has sufficient memory available"
-_CONDITIONS = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", _HAS_MEMORY),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
 
 
 def is_simulated(labels: Mapping[str, str]) -> bool:
@@ -106,7 +95,7 @@ def node_status(node: Tree, version: str, now: float) -> Tree:
         "capacity": capacity,
         "allocatable": status.get("allocatable") or capacity,
         "addresses": status.get("addresses") or _addresses(node),
-        "conditions": _conditions(status.get("conditions") or [], now),
+        "conditions": reported_conditions(node, now),
         "nodeInfo": _node_info(node, version) | _stated(status.get("nodeInfo") or {}),
     }
 
@@ -125,40 +114,6 @@ def _addresses(node: Tree) -> list[Tree]:
         {"type": "InternalIP", "address": str(_FIRST_ADDRESS + index)},
         {"type": "Hostname", "address": name},
     ]
-
-
-def _conditions(present: Sequence[Tree], now: float) -> Sequence[Tree]:
-    """Return the conditions with those that a kubelet reports. Their times change if one of them
-    has changed, and when the next report is due."""
-    names = {name for name, *_ in _CONDITIONS}
-    others = [condition for condition in present if condition.get("type") not in names]
-    reported = [_condition(present, *condition, now) for condition in _CONDITIONS]
-    if seconds_to_report(present, now) > 0 and all(
-        find_condition(present, each["type"]) == each | _heartbeat(present) for each in reported
-    ):
-        return present
-    return [*others, *reported]
-
-
-def _condition(
-    present: Sequence[Tree], name: str, status: str, reason: str, message: str, now: float
-) -> Tree:
-    time, old = timestamp(now), find_condition(present, name) or {}
-    changed = time if old.get("status") != status else old.get("lastTransitionTime") or time
-    times = {"lastHeartbeatTime": time, "lastTransitionTime": changed}
-    return {"type": name, "status": status, **times, "reason": reason, "message": message}
-
-
-def _heartbeat(conditions: Sequence[Tree]) -> Tree:
-    """Return the time of the last report, as a field of each condition."""
-    ready = find_condition(conditions, "Ready") or {}
-    return {"lastHeartbeatTime": ready.get("lastHeartbeatTime")}
-
-
-def seconds_to_report(conditions: Sequence[Tree], now: float) -> float:
-    """Return the seconds until a kubelet reports these conditions of its node again."""
-    last = seconds_of(_heartbeat(conditions)["lastHeartbeatTime"])
-    return last + REPORT_SECONDS - now if last is not None else 0.0
 
 
 def _node_info(node: Tree, version: str) -> Tree:

@@ -16,12 +16,12 @@ from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing, suppress_reason
 from kapiserver.simulation.networks import NetworkPool, network_index
+from kapiserver.simulation.node_conditions import seconds_to_report
 from kapiserver.simulation.node_objects import (
     has_kubelet,
     new_node,
     node_spec,
     node_status,
-    seconds_to_report,
 )
 from kapiserver.simulation.node_templates import read_nodes
 from kapiserver.storage.cache.entry import ObjectKey

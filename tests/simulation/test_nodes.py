@@ -6,13 +6,13 @@ import pytest
 
 from kapiserver.simulation.addresses import AddressPool
 from kapiserver.simulation.networks import MAX_NODES, NetworkPool, network_index
+from kapiserver.simulation.node_conditions import seconds_to_report
 from kapiserver.simulation.node_objects import (
     SIMULATED,
     internal_addresses,
     new_node,
     node_spec,
     node_status,
-    seconds_to_report,
 )
 from tests.times import text_of
 
@@ -75,6 +75,20 @@ def test_heartbeats_of_the_status():
     lost = [each | {"status": "Unknown"} for each in first["conditions"]]
     back = node_status({"status": first | {"conditions": lost}}, "v1.37.0", NOW + 60)["conditions"]
     assert {each["lastTransitionTime"] for each in back} == {text_of(NOW + 60)}
+
+
+def test_unhealthy_conditions():
+    """An annotation makes conditions unhealthy; types that are not known are left out."""
+    annotations = {"simulation.kapiserver.dev/unhealthy-conditions": "Ready DiskPressure Other"}
+    node = {"metadata": {"name": "one", "annotations": annotations}}
+    status = node_status(node, "v1.37.0", NOW)
+    found = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+    assert found == {
+        "MemoryPressure": ("False", "KubeletHasSufficientMemory"),
+        "DiskPressure": ("True", "KubeletHasDiskPressure"),
+        "PIDPressure": ("False", "KubeletHasSufficientPID"),
+        "Ready": ("False", "KubeletNotReady"),
+    }
 
 
 def test_network_pool():

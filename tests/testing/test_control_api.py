@@ -188,7 +188,7 @@ def test_wait(server: TestServer, control: Control) -> None:
 
 
 def test_nodes() -> None:
-    """A client stops and starts the kubelet of a simulated node."""
+    """A client stops and starts the kubelet of a simulated node, and decides what it reports."""
     node = {"name": "simulated-0"}
     with TestServer(simulate=True) as server, control_of(server) as control:
         control("POST", "/settle")
@@ -199,6 +199,9 @@ def test_nodes() -> None:
             assert control("POST", WAIT, wait).status == 200
             assert control("POST", "/nodes/start", node) == (200, {})
         assert control("POST", "/nodes/stop", {"name": "absent"}).status == 404
+        assert control("POST", "/nodes/set-healthy", node | {"healthy": False}) == (200, {})
+        unknown = {"healthy": False, "condition": "Hungry"}
+        assert control("POST", "/nodes/set-healthy", node | unknown).status == 400
 
 
 def test_wait_ends_with_the_server(server: TestServer) -> None:

@@ -1,4 +1,4 @@
-"""`server.nodes`: a test stops the kubelet of a simulated node, and starts it again."""
+"""`server.nodes`: a test decides how simulated nodes fare."""
 
 from __future__ import annotations
 
@@ -236,6 +236,30 @@ def test_heartbeats(server, cluster):
     assert reported("simulated-0") == statuses[0]
     (time,) = reported("simulated-1")
     assert time > max(statuses[1])
+
+
+def test_conditions(server, cluster):
+    """Unhealthy conditions lead to taints; of a node that is not ready the pods are evicted."""
+    server.state.load([workload("Deployment", 3)])
+    server.objects.wait_for("deployment/web", "condition=Available")
+    node = next(iter(cluster.pods().values()))[0]
+    server.nodes.set_healthy(node, False, condition="MemoryPressure")
+    assert cluster.conditions(node)["MemoryPressure"]["reason"] == "KubeletHasInsufficientMemory"
+    assert cluster.taints(node) == {("node.kubernetes.io/memory-pressure", "NoSchedule")}
+    server.nodes.set_healthy(node, False)
+    server.nodes.set_healthy(node, True, condition="MemoryPressure")
+    not_ready = "node.kubernetes.io/not-ready"
+    server.clock.advance("10s")
+    assert cluster.taints(node) == {(not_ready, "NoSchedule"), (not_ready, "NoExecute")}
+    server.clock.advance("5m")
+    assert node not in {pod[0] for pod in cluster.pods().values()}
+    server.nodes.set_healthy(node, True)
+    assert cluster.taints(node) == set()
+
+
+def test_unknown_condition(server):
+    with pytest.raises(ValueError, match=r"one of MemoryPressure, .*, not 'Hungry'"):
+        server.nodes.set_healthy("simulated-0", False, condition="Hungry")
 
 
 def test_idempotent(server, cluster):

@@ -1,4 +1,4 @@
-"""The operations of the control API that stop and start the kubelets of simulated nodes."""
+"""The operations of the control API that decide how simulated nodes fare."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ async def _stop(session: Session, arguments: Tree) -> Tree:
 
 async def _start(session: Session, arguments: Tree) -> Tree:
     await session.server.nodes.start_async(**arguments)
+    return {}
+
+
+async def _set_healthy(session: Session, arguments: Tree) -> Tree:
+    await session.server.nodes.set_healthy_async(**arguments)
     return {}
 
 
@@ -37,5 +42,21 @@ NODE_OPERATIONS: tuple[Operation, ...] = (
         run=_start,
         result=EMPTY_RESULT,
         arguments=arguments_of(Nodes.start, _NODE),
+    ),
+    Operation(
+        name="setNodeHealthy",
+        method="POST",
+        path="/nodes/set-healthy",
+        summary="Let the kubelet of a simulated node report a condition as healthy or not.",
+        run=_set_healthy,
+        result=EMPTY_RESULT,
+        arguments=arguments_of(
+            Nodes.set_healthy,
+            {
+                **_NODE,
+                "healthy": "Whether the condition is healthy.",
+                "condition": "The type of the condition. Without it, `Ready`.",
+            },
+        ),
     ),
 )

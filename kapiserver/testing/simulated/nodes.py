@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from kapiserver.api.resource_client import ResourceClient
 from kapiserver.apiserver.user import APISERVER
-from kapiserver.simulation.annotations import STOPPED
+from kapiserver.simulation.annotations import STOPPED, UNHEALTHY
+from kapiserver.simulation.node_conditions import CONDITIONS, unhealthy_conditions
 from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
 
 _NOT_SIMULATED = "this server does not simulate nodes; start it with simulate=True"
@@ -28,7 +30,7 @@ class Nodes(Subject):
     @on_server_loop
     async def stop_async(self, name: str) -> None:
         """Stop the kubelet of a node. Idempotent."""
-        await self._annotate(name, "true")
+        await self._annotate(name, STOPPED, "true")
 
     stop = synchronous(stop_async)
 
@@ -36,14 +38,31 @@ class Nodes(Subject):
     async def start_async(self, name: str) -> None:
         """Start the kubelet of a node again: it reports that the node is ready, and lets the pods
         go on that it still has. Idempotent."""
-        await self._annotate(name, None)
+        await self._annotate(name, STOPPED, None)
 
     start = synchronous(start_async)
 
-    async def _annotate(self, name: str, value: str | None) -> None:
+    @on_server_loop
+    async def set_healthy_async(
+        self, name: str, healthy: bool, *, condition: str = "Ready"
+    ) -> None:
+        """Let the kubelet of a node report a condition as healthy or not: Ready, MemoryPressure,
+        DiskPressure or PIDPressure. Raises ValueError for another one."""
+        if condition not in CONDITIONS:
+            raise ValueError(f"the condition is one of {', '.join(CONDITIONS)}, not {condition!r}")
+        node = await self._nodes.get(name)
+        unhealthy = {*unhealthy_conditions(node), condition} - ({condition} if healthy else set())
+        await self._annotate(name, UNHEALTHY, " ".join(sorted(unhealthy)) or None)
+
+    set_healthy = synchronous(set_healthy_async)
+
+    @property
+    def _nodes(self) -> ResourceClient:
         if not self._server.config.simulation.simulate:
             raise RuntimeError(_NOT_SIMULATED)
         client = self._server.client(APISERVER, user_agent="kapiserver-test", authorize=False)
-        annotations = {"annotations": {STOPPED: value}}
-        await client.resource("v1", "nodes").patch(name, {"metadata": annotations})
+        return client.resource("v1", "nodes")
+
+    async def _annotate(self, name: str, annotation: str, value: str | None) -> None:
+        await self._nodes.patch(name, {"metadata": {"annotations": {annotation: value}}})
         await self._settle()

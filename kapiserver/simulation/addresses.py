@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network, ip_address, ip_network
 
+from kapiserver.api.accessors import uid_of, value_at
+from kapiserver.api.types import Tree
+from kapiserver.controllers.workloads.pods import is_finished
+
 
 class AddressPool:
     """The addresses that pods have, by the network of a node. Addresses are given in turn, so that
@@ -39,6 +43,21 @@ class AddressPool:
                 self.keep(uid, address)
                 return address
         return ""
+
+    def take_all(self, uid: str, node: Tree) -> list[str]:
+        """Return the addresses of a pod, one in each network of its node."""
+        networks = value_at(node, "spec", "podCIDRs") or [value_at(node, "spec", "podCIDR") or ""]
+        first = self.take(uid, networks[0])
+        others = [same_host(first, networks[0], network) for network in networks[1:]]
+        return [address for address in (first, *others) if address]
+
+    def note(self, pod: Tree, *, is_gone: bool) -> None:
+        """Keep the address of a pod, or release it when the pod does not run any more."""
+        address = value_at(pod, "status", "podIP")
+        if is_gone or is_finished(pod):
+            self.release(uid_of(pod))
+        elif address and not value_at(pod, "spec", "hostNetwork"):
+            self.keep(uid_of(pod), address)
 
     def release(self, uid: str) -> None:
         """Forget the address of a pod that does not run any more. Idempotent."""

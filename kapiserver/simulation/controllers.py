@@ -102,6 +102,20 @@ SIMULATORS = (
         selectable=False,
     ),
     ControllerDescriptor(
+        name="kwok-stages",
+        factory=loaded_by(lazy("kapiserver.simulation.kwok.stages.controller:StageController")),
+        user=APISERVER,
+        manager="kwok",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="kwok-stage-status",
+        factory=loaded_by(lazy("kapiserver.simulation.kwok.stages.reporter:StageReporter")),
+        user=APISERVER,
+        manager="kwok",
+        selectable=False,
+    ),
+    ControllerDescriptor(
         name="kwok-resource-usages",
         factory=loaded_by(
             lazy("kapiserver.simulation.kwok.expression_reporter:ResourceUsageReporter")

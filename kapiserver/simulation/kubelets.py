@@ -18,9 +18,10 @@ from kapiserver.controllers.volumes.matching import claim_key, is_in_bound_phase
 from kapiserver.controllers.volumes.persistent_volume_binder import STORAGE, claim_keys
 from kapiserver.controllers.workloads.pods import is_finished, node_of, phase_of
 from kapiserver.simulation import pod_resize
-from kapiserver.simulation.addresses import AddressPool, same_host
+from kapiserver.simulation.addresses import AddressPool
 from kapiserver.simulation.fate import unreadable_annotations
 from kapiserver.simulation.kubelet_events import events_between
+from kapiserver.simulation.kwok.stages.lifecycles import POD, StagedKind
 from kapiserver.simulation.node_objects import has_kubelet, internal_addresses, missing_images
 from kapiserver.simulation.pod_admission import refusal
 from kapiserver.simulation.pod_life import Host, next_step
@@ -54,6 +55,7 @@ class KubeletSimulator(Controller[ObjectKey]):
         self._nodes = self.watch(CORE, "nodes", self._pods_of_node)
         indexes = (self._pods_by_node, self._pods_by_claim)
         self._pods = self.watch(CORE, "pods", self._bound_pod, *indexes)
+        self._staged = StagedKind(self, POD, self._all_pods)
 
     def _pods_of_node(self, change: ObjectChange) -> Iterator[ObjectKey]:
         """Queue the pods of a node whose kubelet starts or stops, or makes itself known, or which
@@ -85,13 +87,16 @@ class KubeletSimulator(Controller[ObjectKey]):
             for entry in self._pods_by_claim.get(claim_key(change.last.tree())):
                 yield entry.key
 
+    def _all_pods(self) -> Iterator[ObjectKey]:
+        return (entry.key for entry in self._pods.lister.list())
+
     def _bound_pod(self, change: ObjectChange) -> Iterator[ObjectKey]:
         """Queue a pod that has a node, and those whose resize waits for room there."""
         pod, key = change.last.tree(), change.last.key
         node = node_of(pod)
         if not node:
             return
-        self._hold_address(pod, is_gone=change.new is None)
+        self._addresses.note(pod, is_gone=change.new is None)
         deferred = self._deferred.setdefault(node, set())
         deferred.discard(key)
         yield from tuple(deferred)
@@ -100,18 +105,10 @@ class KubeletSimulator(Controller[ObjectKey]):
                 deferred.add(key)
             yield key
 
-    def _hold_address(self, pod: Tree, *, is_gone: bool) -> None:
-        """Keep the address of a pod, or release it when the pod does not run any more."""
-        address = value_at(pod, "status", "podIP")
-        if is_gone or is_finished(pod):
-            self._addresses.release(uid_of(pod))
-        elif address and not value_at(pod, "spec", "hostNetwork"):
-            self._addresses.keep(uid_of(pod), address)
-
     async def reconcile(self, key: ObjectKey) -> None:
         """Let the next step of a pod's life happen."""
         entry = self._pods.lister.get(key)
-        if entry is None:
+        if entry is None or self._staged.has_stages:
             return
         pod = entry.tree()
         node = self._nodes.lister.get(ObjectKey("", node_of(pod)))
@@ -154,10 +151,7 @@ class KubeletSimulator(Controller[ObjectKey]):
         """Return the addresses of a pod, one in each network of its node."""
         if value_at(pod, "spec", "hostNetwork") or is_finished(pod):
             return []
-        networks = value_at(node, "spec", "podCIDRs") or [value_at(node, "spec", "podCIDR") or ""]
-        first = self._addresses.take(uid_of(pod), networks[0])
-        others = [same_host(first, networks[0], network) for network in networks[1:]]
-        return [address for address in (first, *others) if address]
+        return self._addresses.take_all(uid_of(pod), node)
 
     def _refusal(self, pod: Tree, node: Tree) -> str:
         pods = (entry.tree() for entry in self._pods_by_node.get(name_of(node)))

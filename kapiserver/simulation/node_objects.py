@@ -1,13 +1,14 @@
 """The objects of a simulated node: the Node with its status, and its Lease.
 
-A node with the label `simulation.kapiserver.dev/simulated: "true"` is simulated. `--simulate-nodes`
-makes such nodes, and so may anybody: what a node does not say is filled in. Mirrors
+A node with the label `simulation.kapiserver.dev/simulated: "true"` is simulated, and so is one with
+kwok's annotation `kwok.x-k8s.io/node: fake`. `--simulate-nodes` makes such nodes, and so may
+anybody: what a node does not say is filled in. Mirrors
 pkg/kubelet/nodestatus and the lease controller of component-helpers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from uuid import NAMESPACE_DNS, uuid5
@@ -30,6 +31,8 @@ from kapiserver.storage.cache.entry import Entry
 
 SIMULATED = "simulation.kapiserver.dev/simulated"
 """The label of a simulated node."""
+KWOK_NODE = "kwok.x-k8s.io/node"
+"""The annotation that kwok's users give to nodes: `fake` for simulated ones."""
 NAME_PREFIX = "simulated-"
 LEASE_SECONDS = 40
 """How long a Lease is valid; a kubelet renews it four times as often."""
@@ -40,14 +43,15 @@ _FIRST_ADDRESS = IPv4Address("172.18.0.2")
 _CAPACITY = {"cpu": "32", "ephemeral-storage": "1Ti", "memory": "256Gi", "pods": "110"}
 
 
-def is_simulated(labels: Mapping[str, str]) -> bool:
-    """Report whether the kubelet of a node with these labels is simulated."""
-    return labels.get(SIMULATED) == "true"
+def is_simulated(node: Tree) -> bool:
+    """Report whether the kubelet of a node is simulated."""
+    fake = annotations_of(node).get(KWOK_NODE) == "fake"
+    return fake or labels_of(node).get(SIMULATED) == "true"
 
 
 def has_kubelet(node: Entry) -> bool:
     """Report whether a simulated kubelet runs on a node."""
-    return is_simulated(node.labels) and annotations_of(node.tree()).get(STOPPED) != "true"
+    return is_simulated(node.tree()) and annotations_of(node.tree()).get(STOPPED) != "true"
 
 
 def new_node(index: int) -> Tree:

@@ -15,6 +15,7 @@ from kapiserver.apiserver.version import emulated_minor, git_version
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing, suppress_reason
+from kapiserver.simulation.kwok.stages.lifecycles import NODE, StagedKind
 from kapiserver.simulation.networks import NetworkPool, network_index
 from kapiserver.simulation.node_conditions import seconds_to_report
 from kapiserver.simulation.node_objects import (
@@ -57,8 +58,12 @@ class NodeSimulator(Controller[ObjectKey]):
         if self._to_make and not self.server.stores.kv.shared:
             self.server.health.add_hook(_HOOK)
         self._nodes = self.watch(CORE, "nodes", self._on_node)
+        self._staged = StagedKind(self, NODE, self._all_nodes)
         for key in self._to_make:
             self.queue.add(key)
+
+    def _all_nodes(self) -> Iterable[ObjectKey]:
+        return [entry.key for entry in self._nodes.lister.list()]
 
     def _on_node(self, change: ObjectChange) -> Iterable[ObjectKey]:
         """Note the network of a node, and queue the node."""
@@ -86,12 +91,14 @@ class NodeSimulator(Controller[ObjectKey]):
             await self._report(entry.tree())
 
     async def _report(self, node: Tree) -> None:
-        """Write what a kubelet says about its node, and plan the next report. Raises
-        StatusError."""
+        """Give a node a network, write what a kubelet says about it, unless Stages do, and plan the
+        next report. Raises StatusError."""
         nodes, reported = self.context.resource("v1", "nodes"), self._reported(node)
-        status = reported["status"]
         if reported["spec"] != (node.get("spec") or {}):
             node = await nodes.shared.update(node | {"spec": reported["spec"]})
+        if self._staged.has_stages:
+            return
+        status = reported["status"]
         if status != node.get("status"):
             await nodes.shared.update(node | {"status": status}, subresource="status")
         wait = seconds_to_report(status["conditions"], self.clock.now())

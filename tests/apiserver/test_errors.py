@@ -69,8 +69,11 @@ from kapiserver.rpc.loading import BadGroups
 from kapiserver.rpc.registration import ConversionError, RPCError
 from kapiserver.rpc.serving import MissingExtra
 from kapiserver.rpc.sockets import SocketInUse
+from kapiserver.simulation.jq.errors import JqError, JqSyntaxError, StepsExceeded
 from kapiserver.simulation.kwok.expressions import ExpressionError
+from kapiserver.simulation.kwok.stages.expressions import StageError
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
+from kapiserver.simulation.templates.errors import TemplateError
 from kapiserver.storage import errors as storage
 from kapiserver.storage.cache.query import FetchRequired
 from kapiserver.storage.encryption.config import InvalidEncryptionConfig
@@ -112,11 +115,16 @@ CAUGHT = {
     ExpressionFailed,  # the webhook or policy decides as its failurePolicy says
     ClaimProblem,  # the scheduler lets the pod wait, the controller makes its claim
     FetchRequired,  # storage/cache/offload.py repeats the work in a thread
+    JqError,  # the expression has no result for the object
+    JqSyntaxError,  # a Stage raises StageError instead
     JobError,  # the controller of CronJobs tries again
     InvalidDefinitions,  # ends `kapiserver rpc generate`
     InvalidFieldPath,  # validation of the CRD reports it
     InvalidPattern,  # likewise
     InvalidRequest,  # the signing controller writes the condition Failed
+    StageError,  # the condition of the Stage says it
+    StepsExceeded,  # a query raises JqError instead
+    TemplateError,  # an event about the object says it
     MisconfiguredPolicy,  # the policy denies the request as its failurePolicy says
     MutationFailed,  # the policy denies the request as its failurePolicy says
     NotAllocated,  # the allocation of services raises InvalidObject instead

@@ -1,4 +1,4 @@
-"""The expressions of kwok's ResourceUsages and Metrics: CEL with functions of kwok.
+"""The expressions of kwok's Stages, ResourceUsages and Metrics: CEL with functions of kwok.
 
     Now()                               the time
     Rand()                              a number from 0 to 1
@@ -10,8 +10,9 @@
     StartedContainersTotal(node)        how many containers a node has started
 
 A function of an object may be called as its method: `pod.SinceSecond()`. `node`, `pod` and
-`container` are the variables. Their quantities and times are values, and labels and annotations are
-maps, also if there are none. Mirrors pkg/utils/cel and pkg/kwok/metrics of kwok.
+`container` are the variables, and `self` in a Stage. Quantities and times of pods and nodes are
+values, and labels and annotations are maps, also if there are none. Mirrors pkg/utils/cel and
+pkg/kwok/metrics of kwok.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ COST_LIMIT = 100_000
 _MAX_LENGTH = 16384
 """The most characters of an expression."""
 _NANOSECONDS = 1_000_000_000
-_VARIABLES = {"node": DYN, "pod": DYN, "container": DYN}
+_VARIABLES = {"node": DYN, "pod": DYN, "container": DYN, "self": DYN}
 
 
 class ExpressionError(Exception):
@@ -80,7 +81,7 @@ _surroundings: ContextVar[Surroundings] = ContextVar("surroundings")
 def evaluate(source: str, variables: Mapping[str, Tree], surroundings: Surroundings) -> Any:
     """Return the value of an expression. Raises CompileError, ExpressionError.
 
-    variables  the objects `node`, `pod` and `container` as the API has them
+    variables  the objects `node`, `pod` and `container`, or `self`, as the API has them
     """
     typed = {name: _typed(name, obj) for name, obj in variables.items()}
     token = _surroundings.set(surroundings)
@@ -116,6 +117,8 @@ def compile_cached(source: str) -> Program:
 
 
 def _typed(name: str, obj: Tree) -> Tree:
+    if name == "self" and obj.get("kind") not in ("Node", "Pod"):
+        return obj
     return _typed_container(obj) if name == "container" else _typed_object(obj)
 
 

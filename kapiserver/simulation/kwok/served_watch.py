@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
@@ -23,7 +24,7 @@ class ServedWatch(Subscription):
         controller: AnyController,
         version: GroupVersion,
         resource: str,
-        handler: EventHandler[ObjectKey],
+        handler: EventHandler[Any],
         *indexes: Index,
     ) -> None:
         self._controller = controller

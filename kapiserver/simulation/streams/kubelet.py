@@ -13,7 +13,6 @@ from contextlib import aclosing
 
 from kapiserver.api.accessors import (
     annotations_of,
-    labels_of,
     name_of,
     namespace_of,
     resource_version_of,
@@ -62,10 +61,10 @@ class SimulatedKubelet:
     def serves(self, node: Tree) -> bool:
         """Report whether a node is simulated. Raises UnclassifiedError if its kubelet has been
         stopped."""
-        if is_simulated(labels_of(node)) and annotations_of(node).get(STOPPED) == "true":
+        if is_simulated(node) and annotations_of(node).get(STOPPED) == "true":
             address = next(iter(internal_addresses(node)), "")
             raise UnclassifiedError(f"dial tcp {address}:10250: connect: connection refused")
-        return is_simulated(labels_of(node))
+        return is_simulated(node)
 
     async def log(self, target: PodTarget, options: Tree) -> AsyncIterator[bytes]:
         """Return the log of a container. Raises BadRequest if it has none, Forbidden."""

@@ -1,0 +1,123 @@
+"""The values of jq: their types, order and arithmetic."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kapiserver.simulation.jq.errors import JqError
+
+_MAX_TEXT = 1 << 20
+_TYPES = ("null", "boolean", "number", "string", "array", "object")
+
+
+def type_of(value: Any) -> str:
+    """Return the name of a value's type."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str | list):
+        return "string" if isinstance(value, str) else "array"
+    return "object"
+
+
+def is_true(value: Any) -> bool:
+    """Report whether a value is neither null nor false."""
+    return value is not None and value is not False
+
+
+def compare(left: Any, right: Any) -> int:
+    """Return a negative number, 0 or a positive number, by jq's order: null, false, true, numbers,
+    strings, arrays, objects."""
+    ranks = _TYPES.index(type_of(left)), _TYPES.index(type_of(right))
+    if ranks[0] != ranks[1]:
+        return ranks[0] - ranks[1]
+    if isinstance(left, list):
+        for one, other in zip(left, right, strict=False):
+            order = compare(one, other)
+            if order:
+                return order
+        return len(left) - len(right)
+    if isinstance(left, dict):
+        names = compare(sorted(left), sorted(right))
+        return names or compare(_sorted_values(left), _sorted_values(right))
+
+    return 0 if left is None else (left > right) - (left < right)
+
+
+def _sorted_values(value: Any) -> list[Any]:
+    return [value[name] for name in sorted(value)]
+
+
+sort_key = functools.cmp_to_key(compare)
+"""The key of a value in a sort."""
+
+
+def _add(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    kind = _common_type(left, right, "add")
+    if kind == "object":
+        return {**left, **right}
+    if kind not in ("number", "string", "array"):
+        raise _mismatch("add", left, right)
+    if kind == "string" and len(left) + len(right) > _MAX_TEXT:
+        raise JqError("a string is too long")
+    return left + right
+
+
+def _subtract(left: Any, right: Any) -> Any:
+    kind = _common_type(left, right, "subtract")
+    if kind == "array":
+        return [each for each in left if all(compare(each, other) for other in right)]
+    if kind != "number":
+        raise _mismatch("subtract", left, right)
+    return left - right
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    if _common_type(left, right, "multiply") != "number":
+        raise _mismatch("multiply", left, right)
+    return _finite(float(left) * right) if abs(left) > 1e9 or abs(right) > 1e9 else left * right
+
+
+def _divide(left: Any, right: Any) -> Any:
+    kind = _common_type(left, right, "divide")
+    if kind == "string":
+        return left.split(right) if right else list(left)
+    if kind != "number" or not right:
+        raise _mismatch("divide", left, right)
+    quotient = left / right
+    return int(quotient) if quotient == math.floor(quotient) else quotient
+
+
+def _modulo(left: Any, right: Any) -> Any:
+    if _common_type(left, right, "modulo") != "number" or not int(right):
+        raise _mismatch("modulo", left, right)
+    return int(math.fmod(int(left), int(right)))
+
+
+def _common_type(left: Any, right: Any, verb: str) -> str:
+    if type_of(left) != type_of(right):
+        raise _mismatch(verb, left, right)
+    return type_of(left)
+
+
+def _mismatch(verb: str, left: Any, right: Any) -> JqError:
+    return JqError(f"cannot {verb}: {type_of(left)} and {type_of(right)}")
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else math.copysign(1.7976931348623157e308, value)
+
+
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "%": _modulo,
+}

@@ -1,0 +1,57 @@
+"""sprig's functions for regular expressions, which match in linear time (RE2), as in Go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kapiserver.api.linear_regex import compile_pattern
+from kapiserver.simulation.templates.errors import check_size
+
+
+def _match(pattern: str, text: str) -> bool:
+    return compile_pattern(pattern).search(text) is not None
+
+
+def _find(pattern: str, text: str) -> str:
+    found = compile_pattern(pattern).search(text)
+    return "" if found is None else found.group()
+
+
+def _find_all(pattern: str, text: str, count: int) -> list[str]:
+    found = [each.group() for each in compile_pattern(pattern).finditer(text)]
+    return found if count < 0 else found[:count]
+
+
+def _replace_literally(pattern: str, text: str, new: str) -> str:
+    parts: list[str] = []
+    end = size = 0
+    for found in compile_pattern(pattern).finditer(text):
+        parts += [text[end : found.start()], new]
+        size += found.start() - end + len(new)
+        check_size(size)
+        end = found.end()
+    return "".join([*parts, text[end:]])
+
+
+def _split(pattern: str, text: str, count: int) -> list[str]:
+    parts: list[str] = []
+    end = 0
+    for found in compile_pattern(pattern).finditer(text):
+        if 0 < count <= len(parts) + 1:
+            break
+        if found.end() > found.start():
+            parts.append(text[end : found.start()])
+            end = found.end()
+    return [*parts, text[end:]] if count else []
+
+
+PATTERNS: Mapping[str, Callable[..., Any]] = {
+    "mustRegexFind": _find,
+    "mustRegexMatch": _match,
+    "regexFind": _find,
+    "regexFindAll": _find_all,
+    "regexMatch": _match,
+    "regexReplaceAllLiteral": _replace_literally,
+    "regexSplit": _split,
+}

@@ -60,6 +60,26 @@ def test_exec(simulating: Server, program: Path, environment: dict[str, str]) ->
     assert "container no is not valid for pod web" in output
 
 
+def test_cp(simulating: Server, program: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    """Files and folders that are copied into a container can be read, and copied back."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a").write_text("one\n")
+    (tmp_path / "big").write_bytes(bytes(range(256)) * 4096)
+
+    def kubectl(*arguments: str, **options: bool) -> str:
+        return run(program, simulating, *arguments, **options, **environment)
+
+    kubectl("cp", str(tmp_path / "big"), "web:/tmp/big")
+    kubectl("cp", str(tmp_path / "folder"), "web:/data")
+    assert kubectl("exec", "web", "--", "cat", "/data/a") == "one\n"
+    kubectl("cp", "web:/tmp/big", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == (tmp_path / "big").read_bytes()
+    kubectl("cp", "web:/data", str(tmp_path / "copy"))
+    assert (tmp_path / "copy" / "a").read_text() == "one\n"
+    output = kubectl("cp", "web:/absent", str(tmp_path / "absent"), fails=True)
+    assert "No such file or directory" in output
+
+
 def test_logs(simulating: Server, program: Path) -> None:
     assert run(program, simulating, "logs", "web") == STARTED
     assert run(program, simulating, "logs", "web", "--tail=0") == ""
@@ -118,3 +138,14 @@ def test_port_forward(simulating: Server, program: Path, environment: dict[str, 
     finally:
         process.kill()
         process.communicate()
+
+
+def test_debug(simulating: Server) -> None:
+    """A debug container runs, and kubectl attaches to it, or shows its log if it has ended."""
+    newest = kubectls()[0]
+    run(newest, simulating, "run", "sick", "--image=nginx")
+    run(newest, simulating, "wait", "--for=condition=Ready", "pod/sick", "--timeout=60s")
+    run(newest, simulating, "annotate", "pod", "sick", f"{PREFIX}/exit-code.doctor=0")
+    output = run(newest, simulating, "debug", "-i", "sick", "--image=busybox", "-c=doctor")
+    assert "simulated container doctor: ended with exit code 0" in output
+    run(newest, simulating, "delete", "pod", "sick", "--now")

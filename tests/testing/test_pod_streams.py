@@ -9,6 +9,7 @@ import ssl
 import threading
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,6 +150,33 @@ def test_kr8s(server: TestServer) -> None:
         return result.stdout, [line async for line in pod.logs(container="app")]
 
     assert asyncio.run(run()) == (b"today", [STARTED.strip()])
+
+
+def test_stopped_kubelet(server: TestServer, core: client.CoreV1Api) -> None:
+    server.nodes.stop("simulated-0")
+    with pytest.raises(client.ApiException, match="connect: connection refused"):
+        core.read_namespaced_pod_log("web", "default", container="app")
+    server.nodes.start("simulated-0")
+    assert core.read_namespaced_pod_log("web", "default", container="app") == STARTED
+
+
+def test_audit(tmp_path: Path) -> None:
+    """The audit log says when a command was asked for, when its streams began, and the end."""
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    rule = {"level": "Metadata", "resources": [{"group": "", "resources": ["pods/exec"]}]}
+    kind = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}
+    policy.write_text(json.dumps(kind | {"rules": [rule]}))
+    settings = {"audit_policy_file": policy, "audit_log_path": str(log)}
+    with TestServer(simulate=True, **settings) as server:
+        server.state.load([POD])
+        server.objects.wait_for("pod/web", "condition=Ready")
+        core = client.CoreV1Api(config.new_client_from_config(str(server.kubeconfig)))
+        assert execute(core, "ls").returncode == 127
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    stages = [(each["stage"], each.get("responseStatus", {}).get("code")) for each in events]
+    started = [("ResponseStarted", 101), ("ResponseComplete", 101)]
+    assert stages == [("RequestReceived", None), *started]
+    assert "command=ls" in events[0]["requestURI"]
 
 
 def test_open_streams_end_when_the_server_stops() -> None:

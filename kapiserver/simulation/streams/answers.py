@@ -64,10 +64,9 @@ def find_answer(answers: Sequence[Answer], command: Sequence[str]) -> Answer | N
     return None
 
 
-def answer_of_nothing(container: str, command: Sequence[str]) -> Answer:
-    """Return the answer of a container to a command that it has no answer for."""
-    return Answer(
-        stderr=f"simulated container {container} runs no program: {' '.join(command)}\n"
-        f"set an answer by the annotation {PREFIX}exec of the pod\n",
-        exit_code=NOT_FOUND,
+def refusal(container: str, command: Sequence[str]) -> str:
+    """Return what a container writes about a command that it has no answer for."""
+    return (
+        f"simulated container {container} runs no program: {' '.join(command)}\n"
+        f"set an answer by the annotation {PREFIX}exec of the pod\n"
     )

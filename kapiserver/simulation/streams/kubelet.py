@@ -16,6 +16,7 @@ from kapiserver.api.accessors import (
     name_of,
     namespace_of,
     resource_version_of,
+    uid_of,
 )
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.errors import Forbidden, InternalError, UnclassifiedError
@@ -26,10 +27,10 @@ from kapiserver.apiserver.streaming.remote_command import (
     discard_input,
     exit_status,
 )
-from kapiserver.apiserver.streaming.stream import Stream
+from kapiserver.apiserver.streaming.stream import Stream, read_to_end
 from kapiserver.simulation.annotations import STOPPED
 from kapiserver.simulation.node_objects import internal_addresses, is_simulated
-from kapiserver.simulation.streams.answers import answer_of_nothing, answers_of, find_answer
+from kapiserver.simulation.streams.answers import NOT_FOUND, answers_of, find_answer, refusal
 from kapiserver.simulation.streams.container_log import (
     container_status,
     find_run,
@@ -37,6 +38,14 @@ from kapiserver.simulation.streams.container_log import (
     run_of,
     selected,
     text_of,
+)
+from kapiserver.simulation.streams.files import (
+    MAX_BYTES,
+    Files,
+    FileSystems,
+    Output,
+    reads_archive,
+    run_program,
 )
 from kapiserver.simulation.streams.host import connect, file_log, open_log, run_command
 from kapiserver.simulation.streams.host_rules import (
@@ -57,6 +66,7 @@ class SimulatedKubelet:
         machine."""
         self._clock = clock
         self._has_host_access = has_host_access
+        self._file_systems = FileSystems()
 
     def serves(self, node: Tree) -> bool:
         """Report whether a node is simulated. Raises UnclassifiedError if its kubelet has been
@@ -90,14 +100,10 @@ class SimulatedKubelet:
             entry = await self._host_entry(EXEC_RULE, target, target.container)
             if entry is not None:
                 return functools.partial(run_command, tuple(command), entry.get("local") or {})
-        given = answer or answer_of_nothing(target.container, command)
-
-        async def run(streams: CommandStreams) -> Tree:
-            await _write(streams.stdout, given.stdout)
-            await _write(streams.stderr or streams.stdout, given.stderr)
-            return exit_status(given.exit_code)
-
-        return run
+            files = self._file_systems.of(uid_of(target.pod), target.container)
+            return functools.partial(_run_program, files, target.container, tuple(command))
+        output = Output(answer.stdout.encode(), answer.stderr, answer.exit_code)
+        return functools.partial(_give, output)
 
     async def attach(self, target: PodTarget) -> Command:
         """Return what shows the lines that a container writes from now on. Raises InternalError if
@@ -156,9 +162,28 @@ def _check_running(target: PodTarget) -> None:
         raise InternalError(f'container not found ("{target.container}")')
 
 
-async def _write(stream: Stream | None, text: str) -> None:
-    if stream is not None and text:
-        await stream.write(text.encode())
+async def _run_program(
+    files: Files, container: str, command: Sequence[str], streams: CommandStreams
+) -> Tree:
+    """Run a program that the container has, or say that it has no such program."""
+    stdin = b""
+    if streams.stdin is not None and reads_archive(command):
+        stdin = await read_to_end(streams.stdin, MAX_BYTES)
+    output = await asyncio.to_thread(run_program, files, command, stdin)
+    if output is None:
+        output = Output(stderr=refusal(container, command), exit_code=NOT_FOUND)
+    return await _give(output, streams)
+
+
+async def _give(output: Output, streams: CommandStreams) -> Tree:
+    """Write what a command writes, and return the Status of its end."""
+    for stream, data in (
+        (streams.stdout, output.stdout),
+        (streams.stderr or streams.stdout, output.stderr.encode()),
+    ):
+        if stream is not None and data:
+            await stream.write(data)
+    return exit_status(output.exit_code)
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -13,9 +13,6 @@ from kapiserver.api.accessors import annotations_of
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.simulation.annotations import PREFIX
-from kapiserver.simulation.fate import MOMENT
-from kapiserver.simulation.streams.answers import Answer, read_answers, written_answers
-from kapiserver.simulation.streams.container_log import timed_line
 from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
 
 _NOT_SIMULATED = "this server does not simulate pods; start it with simulate=True"
@@ -41,6 +38,8 @@ class Pods(Subject):
     ) -> None:
         """End the containers of a pod, or one of them, with an exit code, and end them so whenever
         they are restarted. With `oom` they are killed for their memory."""
+        from kapiserver.simulation.fate import MOMENT  # only for a server that simulates
+
         fate = {"oom": "true"} if oom else {"exit-code": str(exit_code)}
         fate["run-seconds"] = str(MOMENT)  # also if the pod would run for longer
         suffix = f".{container}" if container else ""
@@ -83,6 +82,9 @@ class Pods(Subject):
     ) -> None:
         """Decide what a command in a pod, or in one container, writes and returns; without a
         command, what every command does that has no answer of its own. Exec gives the answer."""
+        # Only for a server that simulates.
+        from kapiserver.simulation.streams.answers import Answer, read_answers, written_answers
+
         answer = Answer(
             command=tuple(command) or None, stdout=stdout, stderr=stderr, exit_code=exit_code
         )
@@ -98,6 +100,8 @@ class Pods(Subject):
         self, name: str, line: str, *, namespace: str = "default", container: str = ""
     ) -> None:
         """Let the containers of a pod, or one of them, write a line to their log now."""
+        from kapiserver.simulation.streams.container_log import timed_line
+
         key = f"{PREFIX}log.{container}" if container else f"{PREFIX}log"
         text = annotations_of(await self._pods(namespace).get(name)).get(key, "")
         line = timed_line(self._server.clock.now(), line)

@@ -16,6 +16,7 @@ from kapiserver.checking.reading.documents import Manifest, Read
 from kapiserver.checking.refusals import problem_of_warning, problems_of_status
 from kapiserver.checking.relations import Relations
 from kapiserver.checking.removed_versions import introduction_of, removal_of
+from kapiserver.checking.rules.pod_templates import judges_pods, new_pod, pod_steps
 from kapiserver.checking.rules.values import text_at
 from kapiserver.checking.server import CheckServer, Outcome, namespace_in, user_of
 from kapiserver.checking.upgrades import lost_fields
@@ -25,6 +26,8 @@ _NEVER_STORED = frozenset(
 )
 """Kinds whose objects would make the server call other programs."""
 _JUDGES = (*POLICIES, *BINDINGS)
+_RULES_OF_PODS = ("policy", "pod-security", "quota", "limit-range")
+"""Rules that the pods of an accepted controller may break."""
 _NO_NAME = "resource name may not be empty"
 
 
@@ -38,6 +41,8 @@ class Run:
         self._minor = emulated_minor(options.release)
         self._user = user_of(options.user) if options.user else None
         self._relations = Relations(server)
+        self._judges_pods = False
+        """Whether something in the cluster may refuse pods."""
         self._applied: dict[tuple[str, ...], Manifest] = {}
         """The checked objects, by group, kind, namespace and name."""
 
@@ -53,6 +58,7 @@ class Run:
                     await self._apply_before(manifest)
                 if settles:
                     await self._server.settle()
+        self._judges_pods = any(judges_pods(each.tree) for each in manifests)
         await self._check_all([each for each in manifests if id(each) not in before])
         async for manifest, problem in self._relations.problems():
             self._add(manifest, problem)
@@ -135,7 +141,12 @@ class Run:
         self._add(manifest, *problems)
         is_lost = any(problem.rule == "namespace-not-found" for problem in problems)
         if is_lost and await self._create_namespace(namespace):
-            self._add(manifest, *await self._problems(tree, resource))
+            problems = await self._problems(tree, resource)
+            self._add(manifest, *problems)
+        if not any(problem.severity == ERROR for problem in problems):
+            said = {problem.rule for problem in problems}
+            pod_problems = await self._pod_problems(tree, namespace)
+            self._add(manifest, *(each for each in pod_problems if each.rule not in said))
 
     def _resource(self, manifest: Manifest) -> Resource | None:
         """Return the resource of an object; note if it is not served."""
@@ -186,6 +197,26 @@ class Run:
         if denied:
             problems.insert(0, Problem(severity=ERROR, message=denied, rule="not-allowed"))
         return problems
+
+    async def _pod_problems(self, tree: Tree, namespace: str) -> Sequence[Problem]:
+        """Try to create a pod of a controller. The server takes the controller, and its pods may be
+        refused later."""
+        pod = new_pod(tree, namespace)
+        if pod is None or not self._judges_pods:
+            return ()
+        outcome = await self._server.apply(pod, self._server.resource_of(pod), dry_run=True)
+        if outcome.status is None:
+            return ()
+        return [
+            Problem(
+                steps=pod_steps(tree) or (),
+                severity=WARNING,
+                message=f"its pods are refused: {problem.message}",
+                rule=problem.rule,
+            )
+            for problem in problems_of_status(outcome.status, pod)
+            if problem.rule in _RULES_OF_PODS
+        ]
 
     async def _write(self, tree: Tree, resource: Resource, user: User | None = None) -> Outcome:
         """Apply an object, or only try if its existence would make the server call others."""

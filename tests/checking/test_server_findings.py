@@ -179,6 +179,45 @@ def test_pod_security() -> None:
     assert rules(check_text(_join(privileged, NAMESPACE))) == ["pod-security"]
 
 
+LIMITS = """\
+apiVersion: v1
+kind: LimitRange
+metadata: {name: l}
+spec: {limits: [{type: Container, max: {cpu: 1}}]}
+"""
+CRON_JOB = """\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: web, namespace: shop}
+spec:
+  schedule: "@daily"
+  jobTemplate:
+    spec:
+      template:
+        spec: {hostNetwork: true, restartPolicy: Never, containers: [{name: a, image: b}]}
+"""
+
+
+def test_pods_of_controllers() -> None:
+    """A controller is accepted although its pods are refused: a warning at its template."""
+    large = DEPLOYMENT + "        resources: {limits: {cpu: 2}}\n"
+    (finding,) = check_text(_join(large, LIMITS))
+    assert places([finding]) == [(8, 3, "limit-range")]
+    assert finding.severity == "warning"
+    assert finding.message == (
+        'its pods are refused: pods "web-xxxxx" is forbidden: maximum cpu usage per Container is 1,'
+        " but limit is 2"
+    )
+    assert check_text(_join(DEPLOYMENT + "        resources: {limits: {cpu: 1}}\n", LIMITS)) == []
+
+
+def test_pod_security_of_controllers() -> None:
+    """The server's own warning stands for the pods; without one, the check tries a pod."""
+    assert places(check_text(_join(CRON_JOB, NAMESPACE))) == [(1, 1, "pod-security")]
+    silent = NAMESPACE.replace("{pod", "{pod-security.kubernetes.io/warn: privileged, pod")
+    assert places(check_text(_join(CRON_JOB, silent))) == [(8, 7, "pod-security")]
+
+
 def test_quota_and_limit_range() -> None:
     """Quotas count the objects of the files, and limit ranges apply to their pods."""
     quota = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from kapiserver.api.types import Tree
 from kapiserver.checking.finding import Steps
-from kapiserver.checking.rules.values import items_at, value_at
+from kapiserver.checking.rules.values import items_at, text_at, texts_at, value_at
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
@@ -22,6 +22,10 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 }
 """The way to the pod or its template, by kind."""
 _GROUPS = ("", "apps", "batch")
+_JUDGES = ("LimitRange", "ResourceQuota", "ValidatingAdmissionPolicy")
+_POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_PREFIX, _SUFFIX = 57, "xxxxx"
+"""The length of the first part of a pod's name, and what stands for the generated part."""
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
@@ -35,6 +39,29 @@ def pod_of(tree: Tree) -> Any:
     """Return the pod or the template of a manifest; None if it has none."""
     steps = pod_steps(tree)
     return None if steps is None else value_at(tree, *steps)
+
+
+def new_pod(tree: Tree, namespace: str) -> Tree | None:
+    """Return a pod as a controller makes it from its template; None for an object without one."""
+    template = pod_of(tree)
+    if tree["kind"] == "Pod" or not isinstance(template, dict):
+        return None
+    metadata = {
+        "name": f"{text_at(tree, 'metadata', 'name')[:_PREFIX]}-{_SUFFIX}",
+        "namespace": namespace,
+        "labels": dict(texts_at(template, "metadata", "labels")),
+        "annotations": dict(texts_at(template, "metadata", "annotations")),
+    }
+    spec = template.get("spec")
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def judges_pods(tree: Tree) -> bool:
+    """Report whether an object may make the server refuse pods."""
+    labels = texts_at(tree, "metadata", "labels")
+    return tree["kind"] in _JUDGES or (
+        tree["kind"] == "Namespace" and any(key.startswith(_POD_SECURITY) for key in labels)
+    )
 
 
 def containers_of(pod: Any) -> Iterator[tuple[Steps, Any]]:

@@ -301,3 +301,17 @@ async def test_resize_without_room(server):
     status = (await pods.get("one"))["status"]["containerStatuses"][0]
     assert status["allocatedResources"] == {"cpu": "20"}
     assert status["resources"] == {"requests": {"cpu": "20"}}
+
+
+async def test_settle_with_a_seed():
+    """Pods that wait for a later time do not keep a server with a seed busy."""
+    async with TestServer(simulate=True, seed=1) as server:
+        pods = objects(server, "pods")
+        for number in range(3):
+            await pods.create(bare_pod(f"web-{number}", annotations={"run-seconds": "3"}))
+        await server.settle_async()
+        rounds = []
+        fire = server.clock.fire_short_timers
+        server.clock.fire_short_timers = lambda: rounds.append(1) or fire()
+        await server.settle_async()
+        assert len(rounds) == 1

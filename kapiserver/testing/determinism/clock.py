@@ -159,15 +159,16 @@ class TestClock(Subject, Clock):
         loop = asyncio.get_running_loop()
         timer.handle = loop.call_later(max(0.0, wait), self._fire, timer)
 
-    def fire_short_timer(self) -> bool:
-        """Call the callback of the first short timer of a frozen, deterministic clock; report
-        whether there was one."""
-        if self._frozen_at is not None and self._start is not None:
-            for timer in self._timers:
-                if timer.seconds <= SHORT_SECONDS:
-                    self._fire(timer)
-                    return True
-        return False
+    def fire_short_timers(self) -> bool:
+        """Call the callbacks of the short timers that a frozen, deterministic clock has now, in
+        their order; report whether there were some."""
+        if self._frozen_at is None or self._start is None:
+            return False
+        timers = [timer for timer in self._timers if timer.seconds <= SHORT_SECONDS]
+        for timer in timers:
+            if timer in self._timers:  # another one may have cancelled it
+                self._fire(timer)
+        return bool(timers)
 
     def _fire(self, timer: ServerTimer) -> None:
         self.discard(timer)

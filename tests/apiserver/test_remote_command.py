@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from kapiserver.apiserver.errors import BadRequest, Forbidden
@@ -24,6 +27,17 @@ from kapiserver.apiserver.streaming.remote_command import (
     serve_command,
 )
 from kapiserver.apiserver.streaming.stream import Stream, copy, read_to_end
+from kapiserver.codecs.spdy import (
+    Data,
+    Frame,
+    FrameWriter,
+    GoAway,
+    MoreHeaders,
+    Ping,
+    Reset,
+    SynReply,
+    SynStream,
+)
 from tests.apiserver.streamkit import TunnelledClient, WebSocketClient, contents, spdy_client
 
 pytestmark = pytest.mark.anyio
@@ -296,3 +310,57 @@ async def test_ports_as_channels(protocol: str) -> None:
 def test_unusable_ports(numbers: tuple[int, ...]) -> None:
     with pytest.raises(BadRequest, match="ports"):
         ports(WEBSOCKET | {"Sec-WebSocket-Protocol": "v4.channel.k8s.io"}, *numbers)
+
+
+STREAM_IDS = st.integers(0, 12)
+STREAM_HEADERS = st.dictionaries(
+    st.sampled_from(["streamtype", "port", "requestid"]),
+    st.sampled_from(["error", "stdin", "stdout", "data", "80", "0", "x", ""]),
+)
+HOSTILE_FRAMES = st.one_of(
+    st.builds(SynStream, STREAM_IDS, STREAM_HEADERS, st.booleans(), st.booleans()),
+    st.builds(Data, STREAM_IDS, st.binary(max_size=20), st.booleans()),
+    st.builds(SynReply, STREAM_IDS, STREAM_HEADERS, st.booleans()),
+    st.builds(MoreHeaders, STREAM_IDS, STREAM_HEADERS, st.booleans()),
+    st.builds(Reset, STREAM_IDS, st.integers(0, 11)),
+    st.builds(Ping, st.integers(0, 9)),
+    st.builds(GoAway, STREAM_IDS),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(HOSTILE_FRAMES, max_size=12), st.binary(max_size=30))
+def test_hostile_clients(frames: list[Frame], garbage: bytes) -> None:
+    """Whatever a client sends, the server ends the connection without a fault."""
+    writer = FrameWriter()
+    sent = b"".join(map(writer.encode, frames)) + garbage
+
+    async def run() -> None:
+        faults: list[Any] = []
+        handler = logging.Handler()
+        handler.emit = faults.append  # type: ignore[method-assign]
+        logging.getLogger("kapiserver").addHandler(handler)
+        try:
+            command = serve_command(request_with(SPDY), FULL, shout).peer
+            for peer in (command, ports(SPDY)):
+                await converse(peer, sent)
+        finally:
+            logging.getLogger("kapiserver").removeHandler(handler)
+        assert faults == []
+
+    asyncio.run(run())
+
+
+async def converse(peer: UpgradedPeer, sent: bytes) -> None:
+    """Send bytes, read for a while, and go."""
+    reading = asyncio.create_task(peer.read())
+    await asyncio.sleep(0)
+    await peer.write(sent)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    peer.close()
+    await reading
+    for _ in range(50):
+        await asyncio.sleep(0)
+    peer.abort()
+    await asyncio.sleep(0)

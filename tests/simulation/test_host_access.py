@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ from kubernetes import client, config, stream
 from kapiserver.testing import TestServer
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning"
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore::DeprecationWarning",
+    "ignore::UserWarning:kr8s",
 )
 POD = {
     "apiVersion": "v1",
@@ -169,6 +172,29 @@ def test_ports(server: TestServer, core: client.CoreV1Api) -> None:
     connection.settimeout(60)
     assert connection.recv(1) == b""
     assert "error forwarding port 82 to pod web" in refused.error(82)
+
+
+def test_port_forward_of_kr8s(server: TestServer) -> None:
+    """kr8s opens one connection for each of its connections, in an older form of WebSocket."""
+    from kr8s.asyncio import api as make_api
+    from kr8s.asyncio.objects import Pod
+
+    command = ["sh", "-c", "read line; echo got $line"]
+    server.state.load([rule("PortForward", forwards=[{"command": command}])])
+
+    async def run() -> list[bytes]:
+        api = await make_api(kubeconfig=str(server.kubeconfig))
+        pod = await Pod.get("web", api=api)
+        answers = []
+        async with pod.portforward(80) as port:
+            for text in (b"one\n", b"two\n"):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(text)
+                answers.append(await reader.readline())
+                writer.close()
+        return answers
+
+    assert asyncio.run(run()) == [b"got one\n", b"got two\n"]
 
 
 def test_without_the_flag(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ class Response(Struct, frozen=True, kw_only=True):
     length      total bytes of the slices, for Content-Length; None if unknown (sent chunked)
     headers     all but Content-Type and Content-Length; filters append to it
     media_type  the value of Content-Type; "" leaves it out
-    is_passed_on    whether the body is another server's: it is neither compressed nor recorded
+    is_passed_on    whether the body is another server's or a container's: it is neither compressed
+                    nor recorded
     is_endless  whether the slices go on until the client goes, or the server drains
     """
 

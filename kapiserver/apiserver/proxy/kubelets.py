@@ -129,7 +129,12 @@ async def forward_log(
         raise UnclassifiedError(f'Get "{location.url}": redirects forbidden')
     if not 200 <= response.status <= 206:
         raise _as_error(request, response.status, await _text(response))
-    return Response(media_type="text/plain", body=response.pieces(), is_endless=is_endless)
+    return Response(
+        media_type="text/plain",
+        body=response.pieces(),
+        is_passed_on=True,
+        is_endless=is_endless,
+    )
 
 
 def _failure(method: str, location: Location, error: Exception) -> str:

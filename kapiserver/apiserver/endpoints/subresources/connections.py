@@ -54,7 +54,7 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
         return await forward_log(server, request, location, is_endless=is_endless)
     body = await local.log(_pod_target(server, pod, container), options)
     request.cancel_when_gone()
-    return Response(media_type="text/plain", body=body, is_endless=is_endless)
+    return Response(media_type="text/plain", body=body, is_passed_on=True, is_endless=is_endless)
 
 
 async def admit_connection(server: Server, request: Request, target: Target) -> Tree:

@@ -93,7 +93,11 @@ async def node_proxy(server: Server, request: Request, target: Target) -> AnyRes
     if port in ("", kubelet.port):
         return await forward(server, request, kubelet)
     location = replace(
-        kubelet, scheme=scheme or "http", port=port, context=server.upstreams.insecure
+        kubelet,
+        scheme=scheme or "http",
+        port=port,
+        context=server.upstreams.insecure,
+        connect_seconds=None,
     )
     return await forward(server, request, location)
 

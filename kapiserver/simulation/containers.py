@@ -281,7 +281,9 @@ def end_of_run(container: Container, status: Tree) -> End | None:
     ends = []
     if fate.run_seconds is not None:
         exit_code = KILLED if fate.oom else fate.exit_code
-        ends.append(End(begin + fate.run_seconds, exit_code, "OOMKilled" if fate.oom else ""))
+        # There is no back-off before all containers restart.
+        seconds = max(fate.run_seconds, MOMENT if container.restarts_all(exit_code) else 0.0)
+        ends.append(End(begin + seconds, exit_code, "OOMKilled" if fate.oom else ""))
     startup: Tree = container.spec.get("startupProbe") or {}
     if container.fails("started", "startupProbe"):
         ends.append(End(begin + seconds_to_failure(startup), KILLED, probe="startup"))

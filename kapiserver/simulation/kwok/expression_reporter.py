@@ -1,5 +1,5 @@
-"""Says in the status of each ResourceUsage, ClusterResourceUsage and Metric whether its expressions
-compile, and in the log if they do not."""
+"""Says in the status of kwok's objects whether their expressions compile, and in the log and in an
+event if they do not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 from kapiserver.api.accessors import value_at
 from kapiserver.api.cel.program import CompileError
 from kapiserver.api.types import Tree
+from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_object
+from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import suppress_reason
 from kapiserver.controllers.workloads.conditions import find_condition, without_condition
 from kapiserver.simulation.kwok.expressions import compile_cached
@@ -31,21 +33,25 @@ class ExpressionReporter(Controller[ObjectKey]):
 
     resource = ""
 
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._events = EventRecorder(context, "kwok")
+
     def set_up(self) -> None:
         """Watch the objects."""
-        self._objects = ServedWatch(self, KWOK, self.resource, for_object)
+        self.objects = ServedWatch(self, KWOK, self.resource, for_object)
 
     async def reconcile(self, key: ObjectKey) -> None:
         """Write the condition of an object unless it says so already."""
-        entry = self._objects.get(key)
+        entry = self.objects.get(key)
         if entry is None:
             return
         obj = entry.tree()
-        problem = problem_of(obj)
+        reason, problem = self.problem(obj)
         condition = {
             "type": COMPILED,
             "status": "False" if problem else "True",
-            "reason": "CompileFailed" if problem else COMPILED,
+            "reason": reason if problem else COMPILED,
             "message": problem,
         }
         conditions = value_at(obj, "status", "conditions") or ()
@@ -54,6 +60,7 @@ class ExpressionReporter(Controller[ObjectKey]):
             return
         if problem:
             _log.warning("%s %s: %s", self.resource, key.name, problem)
+            await self._events.warn(obj, reason, problem)
         condition["lastTransitionTime"] = timestamp(self.clock.now())
         others = without_condition(conditions, COMPILED)
         status = (obj.get("status") or {}) | {"conditions": [*others, condition]}
@@ -61,6 +68,10 @@ class ExpressionReporter(Controller[ObjectKey]):
         # After a Conflict the change of the other writer is delivered and reconciled.
         with suppress_reason("NotFound", "Conflict"):
             await objects.shared.update(obj | {"status": status}, subresource="status")
+
+    def problem(self, obj: Tree) -> tuple[str, str]:
+        """Return a reason, and why an object cannot be used; "" if it can."""
+        return "CompileFailed", problem_of(obj)
 
 
 class ResourceUsageReporter(ExpressionReporter):

@@ -262,7 +262,7 @@ async def test_uncompilable(server, caplog):
     with caplog.at_level(logging.WARNING):
         await create(server, bad)
         assert await condition(server, "bad") == ("False", "CompileFailed", problem)
-    assert f"the Stage bad is ignored: {problem}" in caplog.messages
+    assert f"stages bad: {problem}" in caplog.messages
     assert await events(server) == [("Warning", "CompileFailed", problem, "bad")]
     assert (await run(server))["status"]["containerStatuses"]  # by the simulated kubelet
     await create(server, stage("good", selector=NOT_RUNNING, next=status_patch(RUNNING)))

@@ -20,11 +20,8 @@ from kapiserver.checking.rules.pod_templates import judges_pods, new_pod, pod_st
 from kapiserver.checking.rules.values import text_at
 from kapiserver.checking.server import CheckServer, Outcome, namespace_in, user_of
 from kapiserver.checking.upgrades import lost_fields
+from kapiserver.checking.webhooks import NEVER_STORED, has_conversion_webhook, without_conversion
 
-_NEVER_STORED = frozenset(
-    {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"}
-)
-"""Kinds whose objects would make the server call other programs."""
 _JUDGES = (*POLICIES, *BINDINGS)
 _RULES_OF_PODS = ("policy", "pod-security", "quota", "limit-range")
 """Rules that the pods of an accepted controller may break."""
@@ -52,12 +49,8 @@ class Run:
         options = self._options
         before = {id(each) for each in (*options.cluster, *options.context, *options.against)}
         await self._load_cluster(options.cluster)
-        for reads in (options.context, options.against):
-            for stage, settles in in_order(each for each in reads if isinstance(each, Manifest)):
-                for manifest in stage:
-                    await self._apply_before(manifest)
-                if settles:
-                    await self._server.settle()
+        await self._apply_all_before(options.context, reports=True)
+        await self._apply_all_before(options.against, reports=False)
         self._judges_pods = any(judges_pods(each.tree) for each in manifests)
         await self._check_all([each for each in manifests if id(each) not in before])
         async for manifest, problem in self._relations.problems():
@@ -87,14 +80,27 @@ class Run:
                     await self._server.settle()
 
     async def _load(self, manifest: Manifest) -> None:
-        resource = self._find_resource(manifest.tree)
+        tree = manifest.tree
+        resource = self._find_resource(tree)
         if isinstance(resource, Problem):
             self._add_new(manifest, WARNING, "not-loaded", resource.message, *resource.steps)
-        elif self._check_name(manifest):
-            self._note_not_loaded(manifest, await self._server.load(manifest.tree, resource))
+        elif tree["kind"] not in NEVER_STORED and self._check_name(manifest):
+            if has_conversion_webhook(tree):
+                tree = without_conversion(tree)
+            self._note_not_loaded(manifest, await self._server.load(tree, resource))
 
-    async def _apply_before(self, manifest: Manifest) -> None:
-        """Apply an object that is not checked itself."""
+    async def _apply_all_before(self, reads: Sequence[Read], *, reports: bool) -> None:
+        """Apply objects before those that are checked.
+
+        reports     whether what the server refuses is an error; else it is a warning
+        """
+        for stage, settles in in_order(each for each in reads if isinstance(each, Manifest)):
+            for manifest in stage:
+                await self._apply_before(manifest, reports=reports)
+            if settles:
+                await self._server.settle()
+
+    async def _apply_before(self, manifest: Manifest, *, reports: bool) -> None:
         resource = self._resource(manifest)
         if resource is None or not self._check_name(manifest):
             return
@@ -104,7 +110,10 @@ class Run:
         if any(problem.rule == "namespace-not-found" for problem in problems):
             await self._create_namespace(namespace_in(tree, resource))
             outcome = await self._write(tree, resource)
-        self._note_not_loaded(manifest, outcome)
+        if not reports:
+            self._note_not_loaded(manifest, outcome)
+        elif outcome.status is not None:
+            self._add(manifest, *problems_of_status(outcome.status, tree))
 
     def _note_not_loaded(self, manifest: Manifest, outcome: Outcome) -> None:
         if outcome.status is not None:
@@ -221,11 +230,11 @@ class Run:
     async def _write(self, tree: Tree, resource: Resource, user: User | None = None) -> Outcome:
         """Apply an object, or only try if its existence would make the server call others."""
         if not has_conversion_webhook(tree):
-            dry_run = tree["kind"] in _NEVER_STORED
+            dry_run = tree["kind"] in NEVER_STORED
             return await self._server.apply(tree, resource, dry_run=dry_run, user=user)
         outcome = await self._server.apply(tree, resource, dry_run=True, user=user)
         if outcome.status is None:
-            await self._server.apply(_without_conversion(tree), resource)
+            await self._server.apply(without_conversion(tree), resource)
         return outcome
 
     async def _create_namespace(self, name: str) -> bool:
@@ -267,19 +276,3 @@ def _problems_of(outcome: Outcome, tree: Tree) -> list[Problem]:
     if outcome.status is not None:
         problems += problems_of_status(outcome.status, tree)
     return problems
-
-
-def has_conversion_webhook(tree: Tree) -> bool:
-    """Report whether an object is a definition whose objects a webhook converts."""
-    spec = tree.get("spec")
-    conversion = spec.get("conversion") if isinstance(spec, dict) else None
-    return (
-        tree["kind"] == DEFINITION
-        and isinstance(conversion, dict)
-        and conversion.get("strategy") == "Webhook"
-    )
-
-
-def _without_conversion(tree: Tree) -> Tree:
-    """Return a definition whose objects are converted without a webhook, which is not there."""
-    return tree | {"spec": {**tree["spec"], "conversion": {"strategy": "None"}}}

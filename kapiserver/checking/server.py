@@ -26,6 +26,7 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import MASTERS, User, service_account_user, with_authenticated
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.app import RunningServer, serve
+from kapiserver.checking.webhooks import remove_webhooks
 from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import SystemClock
 from kapiserver.storage.concurrency.time_slice import unlimited_slices
@@ -200,6 +201,11 @@ class CheckServer:
         ]
         return [item for each in lists for item in each["items"]]
 
+    async def remove_webhooks(self) -> None:
+        """Remove the webhooks that a recording has."""
+        await remove_webhooks(self._reader)
+        await self.settle()
+
     async def settle(self) -> None:
         """Return when controllers, admission and authorizer know what was written."""
         await settle(self.server, self._running.controllers)
@@ -254,4 +260,6 @@ async def open_server(
         async with serve(config, parts) as running:
             server = CheckServer(running, has_snapshot=has_snapshot or recording is not None)
             await server.settle()
+            if recording is not None:
+                await server.remove_webhooks()
             yield server

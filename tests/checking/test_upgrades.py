@@ -245,3 +245,53 @@ def test_definitions_beside_the_files(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "w.yaml:4:14: error" in capsys.readouterr().out
     (tmp_path / "crds.yaml").write_text(DEFINITION + VERSION % ("v1", "true", AB))
     assert main([*arguments, "--crds", str(tmp_path / "crds.yaml")]) == 0
+
+
+WEBHOOKS = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks:
+- name: w.example.com
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  clientConfig: {service: {name: a, namespace: b}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [configmaps]}]
+---
+"""
+CONVERSION = (
+    "  conversion:\n    strategy: Webhook\n    webhook: {conversionReviewVersions: [v1], "
+    "clientConfig: {service: {name: a, namespace: b}}}\n"
+)
+
+
+def _converted(version: str) -> str:
+    return (
+        DEFINITION.replace("  versions:\n", f"{CONVERSION}  versions:\n")
+        + VERSION % ("v1", str(version == "v1").lower(), AB)
+        + VERSION % ("v2", str(version == "v2").lower(), AB)
+    )
+
+
+def test_webhooks_of_a_snapshot_are_not_called(tmp_path: Path) -> None:
+    """Neither webhooks of admission nor of conversion are called, in YAML and in recordings."""
+    state = f"{WEBHOOKS}{_converted('v2')}"
+    (tmp_path / "cluster.yaml").write_text(state)
+    (tmp_path / "new.yaml").write_text(f"{CONFIG_MAP}---\n{WIDGET}")
+    arguments = ["check", "--strict", str(tmp_path / "new.yaml"), "--cluster"]
+    assert main([*arguments, str(tmp_path / "cluster.yaml")]) == 0
+    with TestServer() as server:
+        server.state.load(state)
+        server.record(tmp_path / "recording.json.gz")
+    assert main([*arguments, str(tmp_path / "recording.json.gz")]) == 0
+
+
+def test_bad_definitions_beside_the_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the server refuses of --crds is an error."""
+    (tmp_path / "crds.yaml").write_text(DEFINITION.replace("Namespaced", "Galactic") + "  - {}\n")
+    (tmp_path / "new.yaml").write_text(CONFIG_MAP)
+    arguments = ["check", str(tmp_path / "new.yaml"), "--crds", str(tmp_path / "crds.yaml")]
+    assert main(arguments) == 1
+    assert "crds.yaml:6:3: error: CustomResourceDefinition" in capsys.readouterr().out

@@ -32,6 +32,7 @@ from kapiserver.simulation.image_pulls import (
     is_pulled_anew,
 )
 from kapiserver.simulation.probes import seconds_to_failure, seconds_to_success
+from kapiserver.simulation.streams.container_log import written_text
 from kapiserver.storage.objects.lifecycle import timestamp
 
 FIRST_BACK_OFF = 10
@@ -42,6 +43,8 @@ RESTARTING_ALL = "RestartingAllContainers"
 RESTART_ALL = "RestartAllContainers"
 """The action of a restart rule that restarts all containers of the pod."""
 _REMOVED = "The container is removed because RestartAllContainers in place"
+_LOG_LINES, _LOG_BYTES = 80, 2048
+"""What a kubelet takes at most from the end of a log as termination message."""
 _NANOSECONDS = 1_000_000_000
 
 
@@ -307,10 +310,21 @@ def _terminated(container: Container, status: Tree, end: End, now: float) -> Tre
         "finishedAt": timestamp(now),
         "containerID": status.get("containerID") or "",
     }
-    if container.fate.termination_message:
-        terminated["message"] = container.fate.termination_message
+    if message := _termination_message(container, end.exit_code):
+        terminated["message"] = message
     status = status | {"state": {"terminated": terminated}, "ready": False}
     return status if container.role is Role.EPHEMERAL else status | {"started": False}
+
+
+def _termination_message(container: Container, exit_code: int) -> str:
+    """Return what a container leaves in its termination message file, or else, if its policy says
+    so and it fails, the end of its log."""
+    message = container.fate.termination_message
+    policy = container.spec.get("terminationMessagePolicy")
+    if message or not exit_code or policy != "FallbackToLogsOnError":
+        return message
+    lines = written_text(container.pod, container.name).splitlines(keepends=True)
+    return "".join(lines[-_LOG_LINES:]).encode()[-_LOG_BYTES:].decode(errors="ignore")
 
 
 def _backing_off(container: Container, status: Tree) -> Tree:

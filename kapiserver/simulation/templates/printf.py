@@ -59,7 +59,8 @@ def _formatted(found: re.Match[str], left: list[Any]) -> str:
     value = left.pop(0)
     text = _verb_text(verb, flags, None if precision is None else int(precision or 0), value)
     if text is None:
-        text = f"%!{verb}({type_name(value)}={go_value(value)})"
+        described = "" if value is None else f"={go_value(value)}"
+        text = f"%!{verb}({type_name(value)}{described})"
     return _padded(text, flags, int(width or 0))
 
 

@@ -222,6 +222,28 @@ async def test_other_kinds(server):
     assert (await config_maps(server).get("one"))["data"] == {"state": "old"}
 
 
+async def test_stages_that_go_and_return(server):
+    """Without a Stage nothing happens to the objects of a kind, until it has one again."""
+    steps = [{"patch": {"root": "data", "template": "{state: old}"}}]
+    selector = expressions((".data.state", "In", "new"))
+    age = stage("age", "ConfigMap", selector=selector, steps=steps)
+
+    async def state(name):
+        await server.settle_async()
+        return (await config_maps(server).get(name))["data"]["state"]
+
+    new = {"state": "new"}
+    await create(server, age)
+    await config_maps(server).create({"metadata": {"name": "one"}, "data": new})
+    assert await state("one") == "old"
+    await stages(server).delete("age")
+    await config_maps(server).create({"metadata": {"name": "two"}, "data": new})
+    await config_maps(server).patch("one", {"data": new})
+    assert [await state("one"), await state("two")] == ["new", "new"]
+    await create(server, age)
+    assert [await state("one"), await state("two")] == ["old", "old"]
+
+
 async def test_custom_resource(server):
     """A kind that is defined after its Stage."""
     spec = stage(

@@ -78,6 +78,7 @@ WRITTEN = {
     ),
     '{{ printf "%d %s" "a" }}': "%!d(string=a) %!s(MISSING)",
     '{{ printf "a" 1 }}': "a%!(EXTRA int=1)",
+    '{{ printf "%v %s" nil nil }}': "<nil> %!s(<nil>)",
     '{{ print "a" 1 2 "b" }}': "a1 2b",
     "{{ println 1 2 }}": "1 2\n",
     '{{ or .metadata.annotations "none" }} {{ and 1 0 }} {{ or 0 "" }}|': "none 0 |",

@@ -122,15 +122,21 @@ class StageController(Controller[StagedObject]):
     def _on_stage(self, _change: ObjectChange) -> Iterator[StagedObject]:
         """Queue all objects of the kinds whose Stages have changed."""
         before, self._stages = self._stages, lifecycles_of(self._all_stages.list())
-        for kind in before.keys() - self._stages.keys() - {NODE}:
-            if kind in self._objects:
-                self._objects.pop(kind).cancel()
+        for kind in before.keys() - self._stages.keys():
+            self._forget_kind(kind)
         for kind in before.keys() | self._stages.keys():
             if before.get(kind) != self._stages.get(kind):
                 self._watch_kind(kind)
                 watch = self._objects.get(kind)
                 for entry in () if watch is None else watch.list():
                     yield StagedObject(kind, entry.key)
+
+    def _forget_kind(self, kind: GroupVersionKind) -> None:
+        """Forget what happens next to the objects of a kind that has no Stages any more, and end
+        their watch. Nodes and pods are watched on: the addresses of pods must be known."""
+        self._plans = {item: plan for item, plan in self._plans.items() if item.kind != kind}
+        if kind in self._objects and kind not in (NODE, POD):
+            self._objects.pop(kind).cancel()
 
     def _on_definitions(self, _names: Sequence[str]) -> None:
         """Watch kinds that are served now."""

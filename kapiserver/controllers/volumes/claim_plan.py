@@ -60,7 +60,7 @@ class ClaimState(Struct, frozen=True, kw_only=True):
     """What is known about a claim.
 
     volume          the volume that the claim names; None if it names none, or it does not exist
-    candidates      the volumes of its class, and those that are reserved for it
+    candidates      the free volumes of its class, and those that are reserved for it
     storage_class   its StorageClass; None if it has none, or it does not exist
     default_class   the name of the default StorageClass, or ""
     waiting_pods    the names of the pods without a node that use it

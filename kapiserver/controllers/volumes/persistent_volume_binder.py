@@ -58,13 +58,13 @@ class PersistentVolumeBinder(Controller[BinderItem]):
     def set_up(self) -> None:
         """Watch classes, pods, volumes and claims."""
         self._pods_by_claim = Index(claim_keys)
-        self._volumes_by_class = Index(lambda entry: (class_of(entry.tree()),))
+        self._free_volumes_by_class = Index(_class_of_free)
         self._volumes_by_claim = Index(lambda entry: (claim_key(entry.tree()),))
         self._claims_by_volume = Index(_volume_name)
         self._unbound_by_class = Index(_class_of_unbound)
         self._classes = self.watch(STORAGE, "storageclasses", self._on_class)
         self._pods = self.watch(CORE, "pods", self._on_pod, self._pods_by_claim)
-        indexes = (self._volumes_by_class, self._volumes_by_claim)
+        indexes = (self._free_volumes_by_class, self._volumes_by_claim)
         self._volumes = self.watch(CORE, "persistentvolumes", self._on_volume, *indexes)
         indexes = (self._claims_by_volume, self._unbound_by_class)
         self._claims = self.watch(CORE, "persistentvolumeclaims", self._on_claim, *indexes)
@@ -124,8 +124,8 @@ class PersistentVolumeBinder(Controller[BinderItem]):
 
     def _state_of_claim(self, claim: Tree) -> ClaimState:
         reference = f"{namespace_of(claim)}/{name_of(claim)}"
-        by_class = self._volumes_by_class.get(class_of(claim))
-        candidates = {*by_class, *self._volumes_by_claim.get(reference)}
+        free = self._free_volumes_by_class.get(class_of(claim))
+        candidates = (*free, *self._volumes_by_claim.get(reference))
         return ClaimState(
             claim=claim,
             volume=_tree_of(self._volumes, value_at(claim, "spec", "volumeName")),
@@ -212,6 +212,11 @@ def claim_keys(pod: Entry) -> Iterable[str]:
 def _volume_name(claim: Entry) -> Iterable[str]:
     name = value_at(claim.tree(), "spec", "volumeName")
     return (name,) if name else ()
+
+
+def _class_of_free(volume: Entry) -> Iterable[str]:
+    """Return the class of a volume that no claim has, and that is reserved for none."""
+    return () if claim_key(volume.tree()) else (class_of(volume.tree()),)
 
 
 def _class_of_unbound(claim: Entry) -> Iterable[str]:

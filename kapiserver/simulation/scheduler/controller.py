@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from kapiserver.api.accessors import (
+    annotations_of,
     generation_of,
+    is_terminating,
     labels_of,
     uid_of,
     value_at,
@@ -25,7 +27,9 @@ from kapiserver.controllers.loop.controller import Controller, EventHandler
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
 from kapiserver.controllers.resource_claims.pod_claims import RESOURCE
-from kapiserver.controllers.volumes.persistent_volume_binder import STORAGE
+from kapiserver.controllers.volumes.annotations import SELECTED_NODE
+from kapiserver.controllers.volumes.matching import claim_key, class_of, is_bound
+from kapiserver.controllers.volumes.persistent_volume_binder import STORAGE, claim_keys
 from kapiserver.controllers.workloads.conditions import find_condition, without_condition
 from kapiserver.controllers.workloads.pods import is_finished, node_of
 from kapiserver.simulation.scheduler.claim_reservations import ClaimReservations
@@ -39,7 +43,7 @@ from kapiserver.simulation.scheduler.snapshot import Snapshot
 from kapiserver.simulation.scheduler.volume_reservations import VolumeReservations
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.errors import StorageError
-from kapiserver.storage.objects.informer import ObjectChange
+from kapiserver.storage.objects.informer import Index, ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 
 POLICY = GroupVersion("policy", "v1")
@@ -56,6 +60,7 @@ class Scheduler(Controller[ObjectKey]):
         """Watch devices and their claims, namespaces, volumes and their claims, nodes and pods."""
         self._snapshot = Snapshot()
         self._pending = PendingPods()
+        self._pods_by_claim = Index(claim_keys)
         self._volumes = VolumeReservations(self.context, self._snapshot)
         self._events = EventRecorder(self.context, NAME)
         inventory = self._snapshot.inventory
@@ -72,7 +77,7 @@ class Scheduler(Controller[ObjectKey]):
         self.watch(CORE, "persistentvolumes", self._on_volume)
         self.watch(CORE, "persistentvolumeclaims", self._on_claim)
         self.watch(CORE, "nodes", self._on_node)
-        self.watch(CORE, "pods", self._on_pod)
+        self.watch(CORE, "pods", self._on_pod, self._pods_by_claim)
 
     # Changes: each handler returns the pods that it makes active.
 
@@ -98,7 +103,8 @@ class Scheduler(Controller[ObjectKey]):
             self._snapshot.remove_volume(name)
         else:
             self._snapshot.set_volume(change.new.tree())
-        return self._pending.activate(_has_claims)
+        claim = claim_key(change.last.tree())
+        return self._activate_users(claim) if claim else self._pending.activate(_has_claims)
 
     def _on_claim(self, change: ObjectChange) -> Iterable[ObjectKey]:
         key = change.last.key
@@ -106,7 +112,13 @@ class Scheduler(Controller[ObjectKey]):
             self._snapshot.claims.pop((key.namespace, key.name), None)
         else:
             self._snapshot.set_claim(change.new.tree())
-        return self._pending.activate(_has_claims)
+        if _binding_of(change.old) == _binding_of(change.new):
+            return ()
+        return self._activate_users(str(key))
+
+    def _activate_users(self, claim: str) -> Iterable[ObjectKey]:
+        """Make the pods active that use a claim, `NAMESPACE/NAME`."""
+        return self._pending.activate_keys(each.key for each in self._pods_by_claim.get(claim))
 
     def _keep(
         self, known: dict[str, Tree], may_help: Callable[[PodInfo], bool]
@@ -362,6 +374,17 @@ def _truncated(message: str) -> str:
     if len(message) <= _MAX_EVENT_MESSAGE:
         return message
     return message[: _MAX_EVENT_MESSAGE - len(_TRUNCATED)] + _TRUNCATED
+
+
+def _binding_of(claim: Entry | None) -> object:
+    """Return what decides whether a claim keeps a pod from its node."""
+    if claim is None:
+        return None
+    tree = claim.tree()
+    selected = annotations_of(tree).get(SELECTED_NODE)
+    named = value_at(tree, "spec", "volumeName"), class_of(tree)
+    lost = value_at(tree, "status", "phase") == "Lost"
+    return is_bound(tree), selected, named, lost, is_terminating(tree), uid_of(tree)
 
 
 def _always(_pod: PodInfo) -> bool:

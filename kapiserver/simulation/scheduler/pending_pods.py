@@ -15,7 +15,7 @@ protects a busy cluster but lets a test wait.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kapiserver.simulation.scheduler.pod_info import PodInfo
@@ -104,6 +104,13 @@ class PendingPods:
         for key in keys:
             self._activate(key)
         return keys
+
+    def activate_keys(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
+        """Make the parked ones of these pods active, and return their keys."""
+        parked = [key for key in keys if key in self._parked]
+        for key in parked:
+            self._activate(key)
+        return parked
 
     def _activate(self, key: ObjectKey) -> None:
         self._parked.pop(key, None)

@@ -7,11 +7,12 @@ all nodes again. Pods on a node that does not exist yet are remembered until it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from kapiserver.api.accessors import labels_of, name_of, namespace_of, value_at
 from kapiserver.api.types import Tree
-from kapiserver.controllers.volumes.matching import class_of
+from kapiserver.controllers.volumes.matching import claim_key, class_of
 from kapiserver.simulation.scheduler.devices.inventory import Inventory
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.requests import Quantities, quantities_of
@@ -74,6 +75,18 @@ def _add_all(total: Quantities, amounts: Quantities, sign: int) -> None:
         total[name] = total.get(name, 0) + sign * amount
 
 
+class _Use(NamedTuple):
+    """What a volume is for: any claim of a class, or one claim, `NAMESPACE/NAME`."""
+
+    class_name: str = ""
+    claim: str = ""
+
+
+def _use_of(volume: Tree) -> _Use:
+    claim = claim_key(volume)
+    return _Use(claim=claim) if claim else _Use(class_of(volume))
+
+
 class Snapshot:
     """The nodes and pods of a cluster.
 
@@ -106,7 +119,7 @@ class Snapshot:
         self.search_start = 0
         self.nodes_with_image: Counter[str] = Counter()
         self._replicas: dict[str, Counter[str]] = {}
-        self._volumes_by_class: dict[str, dict[str, Tree]] = {}
+        self._volumes_by_use: dict[_Use, dict[str, Tree]] = {}
         self._claim_users: Counter[tuple[str, str]] = Counter()
 
     @property
@@ -179,17 +192,21 @@ class Snapshot:
         """Add a volume, or replace it."""
         self.remove_volume(name_of(volume))
         self.volumes[name_of(volume)] = volume
-        self._volumes_by_class.setdefault(class_of(volume), {})[name_of(volume)] = volume
+        self._volumes_by_use.setdefault(_use_of(volume), {})[name_of(volume)] = volume
 
     def remove_volume(self, name: str) -> None:
         """Remove a volume, if it exists."""
         volume = self.volumes.pop(name, None)
         if volume is not None:
-            del self._volumes_by_class[class_of(volume)][name]
+            volumes = self._volumes_by_use[_use_of(volume)]
+            del volumes[name]
+            if not volumes:
+                del self._volumes_by_use[_use_of(volume)]
 
-    def volumes_of_class(self, name: str) -> Iterable[Tree]:
-        """Return the volumes of a StorageClass."""
-        return self._volumes_by_class.get(name, {}).values()
+    def volumes_for(self, claim: Tree) -> list[Tree]:
+        """Return the free volumes of the class of a claim, and those that are reserved for it."""
+        uses = (_Use(class_of(claim)), _Use(claim=f"{namespace_of(claim)}/{name_of(claim)}"))
+        return [each for use in uses for each in self._volumes_by_use.get(use, {}).values()]
 
     def is_claim_used(self, namespace: str, name: str) -> bool:
         """Report whether a pod on a node uses a claim."""

@@ -138,7 +138,7 @@ def _choose(
             return None
         volume = None
         if selected is None:
-            candidates = snapshot.volumes_of_class(class_of(claim))
+            candidates = snapshot.volumes_for(claim)
             volume = smallest_volume(claim, candidates, node=node, excluded=choices, delayed=True)
         if volume is not None:
             choices[name_of(volume)] = volume

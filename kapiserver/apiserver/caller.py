@@ -59,9 +59,11 @@ class Caller(Struct, frozen=True, kw_only=True):
     user_agent  names the program; its part before the slash is the default field manager
     warnings    warnings for the client
     audit       notes for the audit event
+    may_all     whether the operation is the server's own, which needs no right
     """
 
     user: User
     user_agent: str = ""
     warnings: Warnings = field(default_factory=Warnings)
     audit: AuditNotes = field(default_factory=AuditNotes)
+    may_all: bool = False

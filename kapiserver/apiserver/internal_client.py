@@ -386,7 +386,12 @@ class InternalResource(ResourceClient):
     def _caller(self) -> Caller:
         client = self._client
         warnings = Warnings() if client.warnings is None else client.warnings
-        return Caller(user=client.user, user_agent=client.user_agent, warnings=warnings)
+        return Caller(
+            user=client.user,
+            user_agent=client.user_agent,
+            warnings=warnings,
+            may_all=not client.authorize,
+        )
 
     def _delete_options(self, options: Tree | None, parameters: Parameters) -> Tree:
         if options is None:

@@ -14,6 +14,7 @@ import pytest
 from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
 from kapiserver.controllers.defaults import flow_control
+from kapiserver.controllers.loop import event_correlation
 from kapiserver.storage.cache import watch_cache
 from kapiserver.storage.objects import object_reader
 from tests.e2e.every_kind import objects
@@ -234,6 +235,8 @@ async def _leaked_objects(
 def _leaks(monkeypatch: pytest.MonkeyPatch, rounds: int, group: slice) -> dict[str, Counter[str]]:
     # A store of a deleted definition stays until no request can use it.
     monkeypatch.setattr(object_reader, "MAX_REQUEST_SECONDS", 0.0)
+    # Controllers remember the events that they have written, at most so many.
+    monkeypatch.setattr(event_correlation, "_MAX_RECORDS", 1)
     # asyncio's loop keeps up to a hundred cancelled timers, with the contexts of their requests;
     # uvloop, on which `kapiserver serve` runs, keeps none.
     monkeypatch.setattr(asyncio.base_events, "_MIN_SCHEDULED_TIMER_HANDLES", 0)

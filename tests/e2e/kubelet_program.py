@@ -1,8 +1,8 @@
 """A program that plays a kubelet: `kubelet_program.py HOST CERT KEY CA`.
 
 It prints its port, and then each request as a line of JSON. Clients show a certificate of the CA.
-Commands are `echo TEXT`, `upper` (writes its input in capitals), `exit CODE` and `hang`; each port
-echoes, but for 81, which is refused.
+Commands are `echo TEXT`, `upper` (writes its input in capitals), `exit CODE` and `hang` (says
+so, and waits for the end of its input); each port echoes, but for 81, which is refused.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ async def run(streams: CommandStreams, command: list[str]) -> dict[str, Any]:
                 await streams.stderr.write(b"failed\n")
             return exit_status(int(code))
         case ["hang"]:
+            await write(streams, b"hanging\n")
             assert streams.stdin is not None
             await discard(streams.stdin)
         case _:

@@ -244,7 +244,8 @@ def test_kubelet_that_goes(certificates: Path, server: Server) -> None:
             env=os.environ | home,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        kubelet.request()
+        assert process.stdout is not None
+        assert process.stdout.readline() == "hanging\n"
         kubelet.process.kill()
         _, error = process.communicate(timeout=60)
     assert process.returncode == 1

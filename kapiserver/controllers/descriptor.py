@@ -1,4 +1,4 @@
-"""What the registry knows of a controller: a record, whose factory imports its module late."""
+"""The record of a controller in the registry. Its factory imports the controller's module."""
 
 from __future__ import annotations
 

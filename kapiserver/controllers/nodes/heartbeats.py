@@ -1,10 +1,10 @@
-"""When each node was heard last, and whether it has been silent for too long.
+"""Keeps the time of each node's last heartbeat, and decides whether a node is silent for too long.
 
 A renewed Lease and a new heartbeat in the node's status count. The times are those of this
 controller when it sees a heartbeat, because the clocks of nodes may differ.
 
 A check that comes late does not decide. While the machine slept, or a test moved the clock, no
-kubelet could renew its Lease either. The node has a little more time then, until the next check.
+kubelet could renew its Lease either. So the node gets a little more time, until the next check.
 """
 
 from __future__ import annotations

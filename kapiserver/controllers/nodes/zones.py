@@ -1,4 +1,4 @@
-"""How many nodes are ready in each zone, and how fast the others get the taint that evicts pods.
+"""Counts the ready nodes of each zone, and limits how fast others get the taint that evicts pods.
 
     state of a zone   when                                        nodes tainted a second
     normal            otherwise                                   node_eviction_rate

@@ -1,4 +1,4 @@
-"""The annotations with which controllers, provisioners and the scheduler talk about volumes.
+"""The annotations that controllers, provisioners and the scheduler set on claims and volumes.
 
 Facts of Kubernetes 1.37, by component-helpers/storage/volume.
 """

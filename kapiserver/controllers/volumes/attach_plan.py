@@ -1,4 +1,4 @@
-"""To which nodes a volume is attached, and from which it is detached.
+"""Decides to which nodes a volume is attached, and from which nodes it is detached.
 
     a pod on the node uses it   attached    what happens
     yes                         no          attached, unless another node has it and it is for one

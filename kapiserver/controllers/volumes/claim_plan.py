@@ -1,4 +1,4 @@
-"""What the binder does about one claim: the claim and its volume as they should be, and an event.
+"""Plans what the binder does about one claim: the new claim and volume, and an event.
 
     claim                           outcome
     without a volume                the best volume is bound; or it waits for a consumer; or for a

@@ -1,6 +1,6 @@
 """Reports that a claim waits for somebody else to expand its volume.
 
-No volume that Kubernetes itself could expand is left: CSI drivers do it. Mirrors
+CSI drivers expand all volumes; Kubernetes itself expands none any more. Mirrors
 pkg/controller/volume/expand.
 """
 

@@ -1,4 +1,4 @@
-"""Which volume fits a claim. Binder and scheduler share this module, so that they agree.
+"""Decides which volume fits a claim. Binder and scheduler share this module, so that they agree.
 
 All functions are pure. Mirrors component-helpers/storage/volume, and the ordered index of
 pkg/controller/volume/persistentvolume.

@@ -1,4 +1,4 @@
-"""What the binder does about one volume: the volume as it should be, its deletion, and events.
+"""Plans what the binder does about one volume: the new volume or its deletion, and events.
 
     volume refers to        phase       what happens
     nothing                 Available

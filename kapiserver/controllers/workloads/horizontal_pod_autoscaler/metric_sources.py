@@ -1,4 +1,4 @@
-"""What each kind of metric proposes: the replicas, the metric's name in messages, and its status.
+"""Computes what each type of metric proposes: replicas, the metric's name in messages, its status.
 
 A metric of an autoscaler has a type, and a source in the field of that type:
 

@@ -1,4 +1,4 @@
-"""What a reconcile of an autoscaler decides: the replicas of its target, its status and its events.
+"""Plans a reconcile of an autoscaler: the replicas of its target, its status and its events.
 
     the target has          replicas
     none                    stay, unless this controller scaled to zero: then as the metrics propose

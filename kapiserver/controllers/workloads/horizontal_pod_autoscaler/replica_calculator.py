@@ -1,4 +1,4 @@
-"""How many replicas a metric asks for: the ratio of usage to target, times the pods that count.
+"""Computes replicas for a metric: the ratio of usage to target, times the pods that count.
 
 All functions are pure. Usage and targets are integers: thousandths of the unit of the metric (0.001
 CPUs, 0.001 bytes). Times are seconds since 1970.

@@ -1,4 +1,4 @@
-"""What limits a change of replicas: recent recommendations, the rate of changes, and the bounds.
+"""Limits a change of replicas by recent recommendations, the rate of changes, and the bounds.
 
 An autoscaler without `spec.behavior` scales down to the highest recommendation of the last minutes,
 and up to twice the replicas at most. With a behavior each direction has a stabilization window and

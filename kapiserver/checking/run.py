@@ -1,4 +1,4 @@
-"""One check on one server: what is applied, in which order, and what that finds."""
+"""Runs one check on one server: applies the objects in their order and collects the problems."""
 
 from __future__ import annotations
 

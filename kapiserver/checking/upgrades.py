@@ -1,4 +1,4 @@
-"""What a new definition makes of the objects that were stored under the old one."""
+"""Finds fields of stored objects that a new version of their definition does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the server of a check from calling webhooks and other servers, which are not there."""
+"""Keeps the server of a check from calling webhooks and other servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the values of a YAML document stand in its text."""
+"""Finds the lines and columns of values in the text of a YAML document."""
 
 from __future__ import annotations
 

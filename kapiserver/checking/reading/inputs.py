@@ -1,4 +1,4 @@
-"""What the paths of a command lead to: objects, and findings for what cannot be read."""
+"""Reads the objects at the paths of a command, and reports what cannot be read."""
 
 from __future__ import annotations
 

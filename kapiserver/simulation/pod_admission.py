@@ -1,4 +1,4 @@
-"""Whether a node has room for a pod that asks for other resources.
+"""Decides whether a node has room for a pod that asks for other resources.
 
 Mirrors AdmitPod of pkg/kubelet/lifecycle.
 """

@@ -1,4 +1,4 @@
-"""When the probes of a simulated container have succeeded or failed often enough.
+"""Computes when the probes of a simulated container have succeeded or failed often enough.
 
 Times are seconds after the probe begins. Mirrors pkg/kubelet/prober.
 """

@@ -1,8 +1,9 @@
 """Requests that the kubelet of a node answers: the log of a container, and connections to it.
 
-A connection is passed on as it is, whatever its protocol, but for two forms of WebSocket that
-kubelets do not speak unless their nodes declare it: version 5 of commands, which is translated to
-streams over SPDY, and ports tunnelled through a WebSocket, which are taken out of its messages.
+A connection is passed on unchanged, whatever its protocol. The exceptions are two forms of
+WebSocket that kubelets do not speak unless their nodes declare it: version 5 of commands, which is
+translated to streams over SPDY, and ports tunnelled through a WebSocket, which are taken out of its
+messages.
 Mirrors pkg/registry/core/pod/rest, pkg/kubelet/client, and StreamTranslatorHandler and
 TunnelingHandler of k8s.io/apiserver.
 """

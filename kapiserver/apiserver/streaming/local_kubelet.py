@@ -1,4 +1,4 @@
-"""The contract of what answers for the pods of some nodes inside this server."""
+"""The interface of a kubelet inside this server, which answers for the pods of some nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands in containers, over SPDY or WebSocket: what exec and attach have in common.
+"""Streams of commands in containers over SPDY or WebSocket, for exec and attach.
 
 The streams are stdin, stdout, stderr, the size of the terminal, and `error`, on which a Status says
 at the end how the command ended. Over SPDY the client opens them; over WebSocket they are numbered.

@@ -1,4 +1,4 @@
-"""Which object of kwok's kinds about pods counts for a container.
+"""Decides which object of kwok's kinds about pods applies to a container.
 
 A kind has two forms: an object of the namespaced one is for the pod of its name, one of the cluster
 for the pods that it selects. Each has a list of entries for containers. Mirrors pkg/kwok/server of

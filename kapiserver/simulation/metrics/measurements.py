@@ -1,4 +1,4 @@
-"""What the pods of simulated nodes use at one time, and what says it."""
+"""What the pods of simulated nodes use at one time, by their annotations and kwok's objects."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     1. what an annotation says: `simulation.kapiserver.dev/cpu-usage.web` for the container `web`,
        else `simulation.kapiserver.dev/cpu-usage` for each container of the pod
     2. else what a ResourceUsage of kwok says
-    3. else what a container does that waits for work: a tenth of the CPU that it requests, half of
-       the memory, or very little without a request
+    3. else the usage of an idle container: a tenth of the CPU and half of the memory that it
+       requests, or very little without a request
 
 An annotation is a quantity, or a percentage of the request: `500m`, `80%`.
 """

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: whether the end of a pod violates one."""
+"""Decides whether the preemption of a pod violates a PodDisruptionBudget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands in simulated containers answer, as an annotation of the pod says. Pure.
+"""Finds the answer of a command in a simulated container in an annotation of the pod. Pure.
 
 `simulation.kapiserver.dev/exec` is a JSON list. Each answer has the `command` that it is for, and
 what that command writes and returns: `stdout`, `stderr` and `exitCode`. An answer without `command`

@@ -1,4 +1,4 @@
-"""The log of a simulated container: what its status and its pod's annotations say. Pure.
+"""Makes the log of a simulated container from its status and its pod's annotations. Pure.
 
 Each run of a container begins with a line about its image, which the lines of the annotation
 `simulation.kapiserver.dev/log` follow, and ends with a line about its exit code. A line of the

@@ -1,7 +1,7 @@
-"""The files of simulated containers, in memory: what `kubectl cp` and `tar` put there can be read.
+"""The files of simulated containers, which `kubectl cp` and `tar` write and read in memory.
 
 A container begins without files. `tar` creates and extracts them, `cat` and `test` look at them.
-They go when the server ends, and when others need the room.
+They are removed when the server ends, and when other files need the room.
 """
 
 from __future__ import annotations

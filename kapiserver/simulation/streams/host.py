@@ -1,6 +1,6 @@
 """What simulated pods do on the machine of the server: read files, run programs, connect.
 
-Only `--simulate-host-access` lets them. Mirrors pkg/kwok/server of kwok.
+They may do so only with `--simulate-host-access`. Mirrors pkg/kwok/server of kwok.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Answers logs, exec, attach and port-forward of simulated pods. A LocalKubelet.
+"""The LocalKubelet that answers logs, exec, attach and port-forward of simulated pods.
 
-What it answers is said by the pod: its status and annotations. It runs no program and opens no
-connection, unless kwok's objects and `--simulate-host-access` let it.
+Its answers come from the status and the annotations of the pod. It runs no program and opens no
+connection, unless kwok's objects and `--simulate-host-access` allow it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The values of templates: what is true, what equals, and how a value is written.
+"""The values of templates: their truth, equality and text.
 
 Objects come as JSON that Go decodes with UseNumber: their numbers are texts of digits, which
 functions for numbers convert. Mirrors text/template/funcs.go and exec.go.

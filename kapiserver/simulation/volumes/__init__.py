@@ -1,1 +1,1 @@
-"""What takes the place of CSI drivers: they make, delete, expand and attach volumes."""
+"""Simulated CSI drivers: they make, delete, expand and attach volumes."""

@@ -1,4 +1,4 @@
-"""The attachers of all CSI drivers, simulated: what is to be attached is attached at once."""
+"""The simulated attachers of all CSI drivers: they attach each volume at once."""
 
 from __future__ import annotations
 

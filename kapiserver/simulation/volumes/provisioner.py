@@ -1,4 +1,4 @@
-"""The provisioners of all classes, simulated: they make a volume for each claim that asks for one,
+"""The simulated provisioners of all classes: they make a volume for each claim that asks for one,
 and delete it when it is released. `volume_objects` decides."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The resizers of all classes, simulated: they expand the volumes of claims that ask for more, as
-`resize_step` says."""
+"""The simulated resizers of all classes: they expand the volumes of claims that ask for more.
+`resize_step` decides."""
 
 from __future__ import annotations
 

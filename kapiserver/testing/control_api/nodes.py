@@ -1,4 +1,4 @@
-"""The operations of the control API that decide how simulated nodes fare."""
+"""The operations of the control API that stop and start kubelets, or make nodes unhealthy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Stages of each kind, and which kinds have any: their objects live as Stages say."""
+"""Keeps the Stages of each kind. Objects of kinds with Stages live as these say."""
 
 from __future__ import annotations
 

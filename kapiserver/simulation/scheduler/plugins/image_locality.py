@@ -1,4 +1,4 @@
-"""Images: a node that has the images of a pod already starts it earlier.
+"""Images: prefers nodes that already have the images of a pod, because they start it earlier.
 
 An image counts by its size and by the part of the nodes that have it, so that a single node does
 not get all pods of an image. Mirrors the plugin imagelocality of pkg/scheduler/framework/plugins.

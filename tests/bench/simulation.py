@@ -21,6 +21,7 @@ from pathlib import Path
 import orjson
 
 from tests.bench.client import Connection, Target
+from tests.bench.measures import Figures
 from tests.bench.processes import cpu_seconds, resident_mib
 from tests.bench.servers import Store, server
 
@@ -78,10 +79,13 @@ class Cluster:
         mib = resident_mib(self._target.pids)
         self.phases.append(Phase(name, wall, self._cpu() - cpu, mib, writes, latencies))
 
-    async def wait_nodes(self, count: int) -> None:
-        """Wait until so many nodes are ready."""
-        while await self._count_ready("/api/v1/nodes") < count:  # noqa: ASYNC110 # it is another process
-            await asyncio.sleep(0.5)
+    async def start(self, nodes: int, started: Figures) -> None:
+        """Add the start of the server, which is ready when its nodes are."""
+        response = await self._control.request("GET", "/api/v1/nodes")
+        assert len(orjson.loads(response.body)["items"]) == nodes
+        name = f"start, until {nodes:,} nodes are there"
+        wall, cpu, mib = (started[each] for each in ("wall s", "server s", "MiB"))
+        self.phases.append(Phase(name, wall, cpu, mib, await self._revision(), Latencies()))
 
     async def deploy(self, deployments: int, replicas: int) -> None:
         """Create the Deployments, and wait until their pods are ready."""
@@ -113,14 +117,6 @@ class Cluster:
                 await self._reader.request("GET", path)
                 taken.append(time.perf_counter() - start)
             await asyncio.sleep(0.05)
-
-    async def _count_ready(self, path: str) -> int:
-        items = orjson.loads((await self._control.request("GET", path)).body)["items"]
-        ready = {"type": "Ready", "status": "True"}
-        return sum(
-            any(ready.items() <= each.items() for each in item["status"].get("conditions", ()))
-            for item in items
-        )
 
     async def _count_available(self) -> int:
         response = await self._control.request("GET", "/apis/apps/v1/deployments")
@@ -209,15 +205,13 @@ def _label(x: float, y: float, anchor: str, text: str) -> str:
     return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" {style}>{text}</text>'
 
 
-async def measure(target: Target, options: argparse.Namespace) -> Cluster:
+async def measure(target: Target, started: Figures, options: argparse.Namespace) -> Cluster:
     """Run all phases."""
     context = target.tls()
     control, reader = [await Connection(target).open(context) for _ in range(2)]
     cluster = Cluster(target, control, reader)
     pods = options.deployments * options.replicas
-    await cluster.run(
-        f"{options.nodes:,} nodes become ready", lambda: cluster.wait_nodes(options.nodes)
-    )
+    await cluster.start(options.nodes, started)
     await cluster.run(
         f"{pods:,} pods of {options.deployments} Deployments become ready",
         lambda: cluster.deploy(options.deployments, options.replicas),
@@ -238,8 +232,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         server(Path(folder), Store(), flags) as (target, started),
     ):
-        print(f"start: {started['server s']:.2f} s of CPU, {started['MiB']:.0f} MiB", flush=True)
-        cluster = asyncio.run(measure(target, options))
+        cluster = asyncio.run(measure(target, started, options))
         print(table(cluster.phases))
         if options.plot is not None:
             options.plot.write_text(plot(cluster.ready))

@@ -143,6 +143,8 @@ async def _rounds(
 ) -> None:
     for obj in batch:
         await _round(api, port, collections[obj["apiVersion"], obj["kind"]], obj)
+    # Controllers may report on an object while it is there; their events would stay for an hour.
+    await api("DELETE", "/api/v1/namespaces/default/events")
 
 
 async def _leaked_types(

@@ -16,7 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kapiserver.api.accessors import generation_of, is_terminating, uid_of, value_at
+from kapiserver.api.accessors import (
+    generation_of,
+    is_terminating,
+    name_of,
+    namespace_of,
+    uid_of,
+    value_at,
+)
 from kapiserver.api.core.tolerations import tolerates
 from kapiserver.api.group import CORE
 from kapiserver.api.resource_client import STRATEGIC_MERGE_PATCH
@@ -116,11 +123,7 @@ class TaintEvictionController(Controller[ObjectKey]):
 
     async def _evict(self, key: ObjectKey, pod: Tree) -> None:
         await self._report(key, "Marking for deletion Pod")
-        pods = self.context.resource("v1", "pods", namespace=key.namespace)
-        patch = disruption_patch(pod, _REASON, _MESSAGE, self.clock.now())
-        with suppress_reason("NotFound"):
-            await pods.patch(key.name, patch, type=STRATEGIC_MERGE_PATCH, subresource="status")
-        await delete_object(pods, key.name, uid=uid_of(pod))
+        await evict_pod(self.context, pod, _REASON, _MESSAGE)
 
     async def _report(self, key: ObjectKey, message: str) -> None:
         metadata = {"namespace": key.namespace, "name": key.name}
@@ -162,6 +165,15 @@ def next_eviction(
     if planned is not None and seconds:
         return planned
     return Eviction(uid_of(pod), now, now + seconds)
+
+
+async def evict_pod(context: ControllerContext, pod: Tree, reason: str, message: str) -> None:
+    """Say in the status of a pod why it is deleted, and delete it. Raises StatusError."""
+    pods = context.resource("v1", "pods", namespace=namespace_of(pod))
+    patch = disruption_patch(pod, reason, message, context.server.clock.now())
+    with suppress_reason("NotFound"):
+        await pods.patch(name_of(pod), patch, type=STRATEGIC_MERGE_PATCH, subresource="status")
+    await delete_object(pods, name_of(pod), uid=uid_of(pod))
 
 
 def disruption_patch(pod: Tree, reason: str, message: str, now: float) -> Tree:

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from kapiserver.api.accessors import is_terminating, uid_of, value_at
+from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.core.tolerations import tolerates
 from kapiserver.api.group import CORE
-from kapiserver.api.resource_client import STRATEGIC_MERGE_PATCH
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_recorder import EventRecorder
-from kapiserver.controllers.loop.writing import delete_object, suppress_reason
-from kapiserver.controllers.nodes.taint_eviction import disruption_patch, no_execute_taints
+from kapiserver.controllers.nodes.taint_eviction import evict_pod, no_execute_taints
 from kapiserver.controllers.resource_claims.pod_claims import (
     RESOURCE,
     ClaimProblem,
@@ -127,11 +125,7 @@ class DeviceTaintEvictionController(Controller[ObjectKey]):
 
     async def _evict(self, key: ObjectKey, pod: Tree) -> None:
         await self._report(key, "Marking for deletion")
-        pods = self.context.resource("v1", "pods", namespace=key.namespace)
-        patch = disruption_patch(pod, _REASON, _MESSAGE, self.clock.now())
-        with suppress_reason("NotFound"):
-            await pods.patch(key.name, patch, type=STRATEGIC_MERGE_PATCH, subresource="status")
-        await delete_object(pods, key.name, uid=uid_of(pod))
+        await evict_pod(self.context, pod, _REASON, _MESSAGE)
 
     async def _report(self, key: ObjectKey, message: str) -> None:
         metadata = {"namespace": key.namespace, "name": key.name}

@@ -39,6 +39,7 @@ def events(server):
 
 def test_missing_image(server):
     """A pod waits for an image, with the events of a kubelet, and starts when it appears."""
+    server.clock.freeze()  # the back-off begins when the test says so
     server.images.fail("nginx:latest")
     server.images.fail("other")
     server.state.load([POD])
@@ -50,6 +51,7 @@ def test_missing_image(server):
     assert ("Failed", "Error: ImagePullBackOff") in reported
     assert ("BackOff", 'Back-off pulling image "nginx"') in reported
     server.images.recover("nginx:latest")
+    server.clock.resume()
     server.objects.wait_for("pod/web", "condition=Ready")
 
 

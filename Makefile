@@ -4,8 +4,6 @@ BIN := $(VENV)/bin
 ARGS ?=
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --dist worksteal
-# Tests that failed run once more: docs/decisions/096-reruns.md.
-AGAIN := --last-failed --last-failed-no-failures=none
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
@@ -17,10 +15,10 @@ run: install
 	@$(BIN)/kapiserver serve $(ARGS)
 
 test: $(VENV)/.tests-installed
-	$(PYTEST) $(PARALLEL) -m "not slow" $(ARGS) || $(PYTEST) $(AGAIN) -m "not slow" $(ARGS)
+	$(PYTEST) $(PARALLEL) -m "not slow" $(ARGS)
 
 test-all: $(VENV)/.tests-installed
-	$(PYTEST) $(PARALLEL) $(ARGS) || $(PYTEST) $(AGAIN) $(ARGS)
+	$(PYTEST) $(PARALLEL) $(ARGS)
 
 test-clients: $(VENV)/.tests-installed
 	$(BIN)/python -m pytest tests/clients $(ARGS)

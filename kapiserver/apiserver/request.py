@@ -11,7 +11,7 @@ import functools
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, unquote_plus
 
 from msgspec import Struct, field
@@ -209,7 +209,7 @@ MAX_PARAMETERS = 10_000
 """Parameters of a query string, as in Go's url.ParseQuery."""
 
 
-class RequestTarget(NamedTuple):
+class RequestTarget(Struct, frozen=True):
     """The path, unquoted, and the query of a request's target."""
 
     path: str

@@ -52,7 +52,8 @@ def route(server: Server) -> Handler:
         else:
             target.check_verb(info.verb)
         request.target = target
-        request.warnings.add(target.deprecation)
+        if deprecation := target.deprecation:
+            request.warnings.add(deprecation)
         media_type = ""
         lazy_handler = unstored.get((info.version.group, info.resource))
         if lazy_handler is None and target.subresource:

@@ -61,8 +61,10 @@ class TokenFileAuthenticator(ManagedAuthenticator):
         user = self._users.get(token)
         if user is None:
             return None
-        valid = shared_audiences(audiences or self._audiences, self._audiences)
-        return TokenIdentity(user=user, audiences=valid) if valid or not audiences else None
+        if not audiences:
+            return TokenIdentity(user=user, audiences=self._audiences)
+        valid = shared_audiences(audiences, self._audiences)
+        return TokenIdentity(user=user, audiences=valid) if valid else None
 
 
 def read_token_file(path: Path) -> dict[str, User]:

@@ -20,7 +20,7 @@ def add_headers(server: Server, next_handler: Handler) -> Handler:
 
     async def handle(request: Request) -> AnyResponse:
         response = await next_handler(request)
-        if not any(name == "Cache-Control" for name, _ in response.headers):
+        if "Cache-Control" not in dict(response.headers):
             response.headers.append(CACHE_CONTROL)
         for text in request.warnings.texts:
             response.headers.append(("Warning", warning_header(text)))

@@ -434,8 +434,7 @@ class Connection(AcceptedConnection):
         body = response.body
         assert isinstance(body, bytes), "the response to an error is a Status"
         framing = f"Content-Length: {len(body)}\r\n{CLOSE_HEADER}"
-        head = response_head(response.status, response.media_type, response.headers, framing)
-        self.transport.write(head + body)
+        self.transport.write(response_head(response, framing) + body)
 
 
 def request_from(

@@ -101,7 +101,7 @@ class HttpExchange:
 
     def _write_small(self, response: Response, body: bytes) -> Outcome:
         close = "" if self.keep_alive else CLOSE_HEADER
-        data = _encode_head(response, f"Content-Length: {len(body)}\r\n{close}")
+        data = response_head(response, f"Content-Length: {len(body)}\r\n{close}")
         if self._omits_body(response):
             body = b""
         self._write(data + body)
@@ -121,7 +121,7 @@ class HttpExchange:
             framing = f"Content-Length: {length}\r\n"
         else:
             framing, self.keep_alive = "", self.keep_alive and omits_body
-        self._write(_encode_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
+        self._write(response_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
         bytes_sent = 0
         if not omits_body:
             bytes_sent = await self._write_slices(slices, chunk if is_chunked else _unframed)
@@ -156,7 +156,7 @@ class HttpExchange:
             connection.switch_protocol(websocket.receive)
         else:
             framing = "Transfer-Encoding: chunked\r\n" if head.is_http_1_1 else ""
-            sink.start(_encode_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
+            sink.start(response_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
         if not await is_closed_within(sink.closed, response.timeout):
             response.on_timeout()
         sink.close()
@@ -241,7 +241,3 @@ def _unframed(piece: bytes) -> bytes:
 
 def _unfinished(response: Response) -> Outcome:
     return Outcome(status=response.status, bytes_sent=0, finished=False)
-
-
-def _encode_head(response: Response | StreamResponse, framing: str) -> bytes:
-    return response_head(response.status, response.media_type, response.headers, framing)

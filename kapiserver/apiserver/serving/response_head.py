@@ -7,7 +7,7 @@ import time
 from email.utils import formatdate
 from http import HTTPStatus
 
-from kapiserver.apiserver.response import Headers
+from kapiserver.apiserver.response import Headers, Response, StreamResponse
 from kapiserver.apiserver.serving.http_errors import PlainTextError
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -24,13 +24,11 @@ REASONS = {status.value: status.phrase for status in HTTPStatus} | {
 """The phrase of each status, as Go has it; those of Python depend on its version."""
 
 
-def response_head(status: int, media_type: str, headers: Headers, framing: str) -> bytes:
-    """Return the head of a response.
-
-    media_type  "" leaves out Content-Type
-    framing     the complete lines of Content-Length, Transfer-Encoding and Connection
-    """
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+def response_head(response: Response | StreamResponse, framing: str) -> bytes:
+    """Return the head of a response. `framing` is the complete lines of Content-Length,
+    Transfer-Encoding and Connection."""
+    status, media_type = response.status, response.media_type
+    lines = "".join([f"{name}: {value}\r\n" for name, value in response.headers])
     content_type = f"Content-Type: {media_type}\r\n" if media_type else ""
     return (
         f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\n{lines}"

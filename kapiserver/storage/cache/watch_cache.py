@@ -160,10 +160,11 @@ class WatchCache:
 
     async def wait_fresh(self) -> None:
         """Wait until the cache has every write acknowledged before the call. Raises Unavailable."""
-        await self.wait_ready()
+        if self._watch is None:
+            await self.wait_ready()
         current = await self._kv.current_revision()
-        # If the cache was stopped while we waited, fill it again.
-        await self.wait_ready()
+        if self._watch is None:  # the cache was stopped while we waited: fill it again
+            await self.wait_ready()
         if current > self.revision and not await self.wait_for_revision(current):
             raise Unavailable(f"revision {current} has not come within {WAIT_SECONDS} seconds")
 

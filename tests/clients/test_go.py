@@ -12,7 +12,7 @@ import pytest
 from tests.clients import go_suites
 from tests.clients.go_projects import CONTROLLER_RUNTIME, PROJECTS
 from tests.clients.toolchains import BUILDS, FETCH, install, run_suite, suite_folder
-from tests.e2e.programs import ROOT, Server
+from tests.e2e.programs import ROOT, Server, start, stop
 
 GO = {"GOFLAGS": "-p=1", "GOTOOLCHAIN": "local"}
 OPERATOR = ROOT / "examples" / "go-operator"
@@ -28,8 +28,21 @@ def test_client_go(suite_environment: dict[str, str]) -> None:
     """The suite in tests/clients/go passes."""
     folder = suite_folder("go", "go")
     install(folder, *FETCH["go"])
-    output = run_suite(folder, suite_environment | GO, "go", "test", "-v", "./...")
+    output = run_suite(folder, suite_environment | GO, "go", "test", "-v", ".")
     assert len(re.findall(r"^--- PASS: ", output, re.MULTILINE)) > 10, output
+
+
+def test_streams(tmp_path: Path) -> None:
+    """client-go runs commands, attaches, forwards ports and follows logs, over each protocol."""
+    folder = suite_folder("go", "go")
+    install(folder, *FETCH["go"])
+    server = start(tmp_path, "--simulate", "--simulate-host-access")
+    environment = GO | {"KUBECONFIG": str(server.kubeconfig)}
+    try:
+        output = run_suite(folder, environment, "go", "test", "-count=1", "-v", "./streams")
+    finally:
+        stop(server)
+    assert len(re.findall(r"^ *--- PASS: ", output, re.MULTILINE)) == 13, output
 
 
 @pytest.mark.slow

@@ -1,10 +1,16 @@
-"""Logs, exec, attach and port-forward of simulated pods with every kubectl, in both protocols."""
+"""Logs, exec, attach and port-forward of simulated pods with every kubectl, in both protocols.
+
+`tests/clients/test_kubectl_releases.py` runs these tests with the releases between.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import socketserver
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +26,15 @@ ANSWERS = """[
   {"command": ["cat", "/etc/hosts"], "stdout": "127.0.0.1 localhost\\n"},
   {"command": ["false"], "stderr": "no\\n", "exitCode": 3}
 ]"""
+FORWARD = """
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: PortForward
+metadata: {{name: web}}
+spec:
+  forwards:
+  - ports: [7]
+    target: {{address: 127.0.0.1, port: {port}}}
+"""
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 
 Kubectl = Callable[..., str]
@@ -28,7 +43,7 @@ Kubectl = Callable[..., str]
 @pytest.fixture(scope="module")
 def simulating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with a running pod."""
-    running = start(tmp_path_factory.mktemp("streams"), "--simulate")
+    running = start(tmp_path_factory.mktemp("streams"), "--simulate", "--simulate-host-access")
     newest = kubectls()[0]
     annotations = f"{PREFIX}/exec={ANSWERS}"
     run(newest, running, "run", "web", "--image=nginx", f"--annotations={annotations}")
@@ -48,6 +63,12 @@ def program(request: pytest.FixtureRequest) -> Path:
     return request.param
 
 
+@pytest.fixture
+def debugging_program() -> Path:
+    """A kubectl of 1.25 or later; servers since 1.25 refuse the ephemeral containers of others."""
+    return kubectls()[0]
+
+
 def test_exec(simulating: Server, program: Path, environment: dict[str, str]) -> None:
     """A command writes, returns its exit code, and reads what is piped into it."""
     output = run(program, simulating, "exec", "web", "--", "cat", "/etc/hosts", **environment)
@@ -56,6 +77,8 @@ def test_exec(simulating: Server, program: Path, environment: dict[str, str]) ->
     assert output == "no\ncommand terminated with exit code 3\n"
     command = ["exec", "-i", "web", "--", "cat", "/etc/hosts"]
     assert run(program, simulating, *command, stdin="x" * 100_000, **environment)
+    command = ["exec", "-i", "web", "--", "cat"]
+    assert run(program, simulating, *command, stdin="x" * 100_000, **environment) == "x" * 100_000
     output = run(program, simulating, "exec", "web", "-c=no", "--", "ls", fails=True, **environment)
     assert "container no is not valid for pod web" in output
 
@@ -140,12 +163,103 @@ def test_port_forward(simulating: Server, program: Path, environment: dict[str, 
         process.communicate()
 
 
-def test_debug(simulating: Server) -> None:
+@pytest.fixture
+def echo() -> Iterator[int]:
+    """The port of a server that sends back what it gets."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        rbufsize = 0
+
+        def handle(self) -> None:
+            shutil.copyfileobj(self.rfile, self.wfile)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_forwarded_data(
+    simulating: Server, program: Path, environment: dict[str, str], echo: int
+) -> None:
+    """Data passes both ways, on two connections at once."""
+    rule = FORWARD.format(port=echo)
+    run(kubectls()[0], simulating, "apply", "-f", "-", stdin=rule)
+    home = {"KUBECONFIG": str(simulating.kubeconfig), "HOME": str(simulating.folder)}
+    process = subprocess.Popen(
+        [program, "port-forward", "--address=127.0.0.1", "pod/web", ":7"],
+        env=os.environ | home | environment,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        address = ("127.0.0.1", int(line.partition("127.0.0.1:")[2].partition(" ")[0]))
+        with (
+            socket.create_connection(address, timeout=60) as one,
+            socket.create_connection(address, timeout=60) as other,
+        ):
+            for connection, data in ((one, b"1" * 100_000), (other, b"2" * 100_000)):
+                connection.sendall(data)
+            for connection, digit in ((other, b"2"), (one, b"1")):
+                received = b""
+                while len(received) < 100_000:
+                    received += connection.recv(65536)
+                assert received == digit * 100_000
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_previous_logs(simulating: Server, program: Path) -> None:
+    """The log of the run before the present one, and the logs of all pods of a label."""
+    newest = kubectls()[0]
+    crash = f"--annotations={PREFIX}/exit-code=1"
+    run(newest, simulating, "run", "crash", "--image=nginx", crash, "--labels=crash=yes")
+    ended = "--for=jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}=1"
+    run(newest, simulating, "wait", ended, "pod/crash", "--timeout=60s")
+    lines = run(program, simulating, "logs", "crash", "--previous")
+    assert lines.endswith("simulated container crash: ended with exit code 1\n")
+    output = run(program, simulating, "logs", "-l", "crash=yes", "--prefix", "--tail=1")
+    assert output.startswith("[pod/crash/crash] simulated container crash: ")
+    run(newest, simulating, "delete", "pod", "crash", "--now")
+
+
+def test_top(simulating: Server, program: Path) -> None:
+    lines = run(program, simulating, "top", "pod", "web", "--containers").splitlines()
+    assert [line.split() for line in lines[1:]] == [["web", "web", "1m", "10Mi"]]
+    lines = run(program, simulating, "top", "node").splitlines()
+    assert lines[0].split()[0] == "NAME"
+    assert len(lines) == 2
+
+
+def test_debug(simulating: Server, debugging_program: Path, environment: dict[str, str]) -> None:
     """A debug container runs, and kubectl attaches to it, or shows its log if it has ended."""
     newest = kubectls()[0]
     run(newest, simulating, "run", "sick", "--image=nginx")
     run(newest, simulating, "wait", "--for=condition=Ready", "pod/sick", "--timeout=60s")
     run(newest, simulating, "annotate", "pod", "sick", f"{PREFIX}/exit-code.doctor=0")
-    output = run(newest, simulating, "debug", "-i", "sick", "--image=busybox", "-c=doctor")
+
+    def debug(*arguments: str) -> str:
+        return run(debugging_program, simulating, "debug", *arguments, **environment)
+
+    output = debug("-i", "sick", "--image=busybox", "-c=doctor", "--target=sick")
     assert "simulated container doctor: ended with exit code 0" in output
-    run(newest, simulating, "delete", "pod", "sick", "--now")
+    debug("sick", "--image=busybox", "--copy-to=copy", "--share-processes")
+    run(newest, simulating, "wait", "--for=condition=Ready", "pod/copy", "--timeout=60s")
+    run(newest, simulating, "delete", "pod", "sick", "copy", "--now")
+
+
+def test_resumed_copy(
+    simulating: Server, debugging_program: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A copy with `--retries` reads the archive in another way."""
+
+    def cp(*arguments: str) -> None:
+        run(debugging_program, simulating, "cp", *arguments, **environment)
+
+    (tmp_path / "big").write_bytes(bytes(range(256)) * 4096)
+    cp(str(tmp_path / "big"), "web:/tmp/big")
+    cp("--retries=3", "web:/tmp/big", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == (tmp_path / "big").read_bytes()

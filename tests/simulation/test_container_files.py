@@ -32,6 +32,7 @@ def archive(files: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
     return written.getvalue()
 
 
+NO_FILE = "tar: /no: Cannot stat: No such file or directory\n"
 EXTRACT = ["tar", "-xmf", "-", "-C", "/data"]
 
 
@@ -58,16 +59,27 @@ def test_round_trip(files: dict[str, bytes]) -> None:
         (["test", "-d", "/tmp"], Output()),
         (["test", "-f", "/data/a"], Output()),
         (["test", "-e", "/no"], Output(exit_code=1)),
-        (
-            ["tar", "cf", "-", "/no"],
-            Output(stderr="tar: /no: Cannot stat: No such file or directory\n", exit_code=2),
-        ),
+        (["tar", "cf", "-", "/no"], Output(stderr=NO_FILE, exit_code=2)),
+        (["sh", "-c", "tar cf - /no | tail -c+1"], Output(exit_code=2, stderr=NO_FILE)),
+        (["sh", "-c", "tar cf - /data | tail -c+99999"], Output()),
+        (["sh", "-c", "ls"], None),
+        (["sh", "-c", "tar cf - 'a | tail -c+1"], None),
         (["ls", "/"], None),
         ([], None),
     ],
 )
 def test_programs(command: list[str], expected: Output | None) -> None:
     assert run_program({"/data/a": b"1"}, command, b"") == expected
+
+
+@pytest.mark.parametrize(("start", "skipped"), [(0, 0), (1, 0), (2, 1), (600, 599)])
+def test_resumed_copy(start: int, skipped: int) -> None:
+    """`kubectl cp --retries` reads on at a byte."""
+    files: Files = {"/data/a b": b"1"}
+    whole = run_program(files, ["tar", "cf", "-", "/data/a b"], b"")
+    rest = run_program(files, ["sh", "-c", f"tar cf - '/data/a b' | tail -c+{start}"], b"")
+    assert whole is not None
+    assert rest == Output(stdout=whole.stdout[skipped:])
 
 
 @given(st.binary(max_size=2000))

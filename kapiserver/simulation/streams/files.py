@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import io
 import posixpath
+import re
+import shlex
 import tarfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 MAX_BYTES = 16 << 20
@@ -67,8 +70,28 @@ def run_program(files: Files, command: Sequence[str], stdin: bytes) -> Output | 
             return _extracted(files, _directory(command), stdin)
         case ["tar", "cf" | "-cf", "-", path]:
             return _created(files, path)
+        case ["sh", "-c", line]:
+            return _resumed_copy(files, line)
         case _:
             return None
+
+
+def _resumed_copy(files: Files, line: str) -> Output | None:
+    """Run what `kubectl cp --retries` runs, which continues at a byte of the archive after the
+    connection was lost. The first byte is 1."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    match words:
+        case ["tar", "cf", "-", path, "|", "tail", start] if _TAIL.fullmatch(start):
+            output = _created(files, path)
+            skipped = max(int(start.removeprefix("-c+")) - 1, 0)
+            return msgspec.structs.replace(output, stdout=output.stdout[skipped:])
+    return None
+
+
+_TAIL = re.compile(r"-c\+[0-9]{1,18}")
 
 
 def _absolute(path: str) -> str:

@@ -198,6 +198,8 @@ async def _start_loops(
         stack.push_async_callback(authorizer.stop)
     await cluster.server.custom_resources.start()
     stack.callback(cluster.server.custom_resources.stop)
+    await cluster.server.api_services.start()
+    stack.callback(cluster.server.api_services.stop)
     classifier = cluster.server.flow_classifier
     if classifier is not None:
         classifier.start()

@@ -21,6 +21,8 @@ from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import AdmissionPlugins
+from kapiserver.apiserver.aggregation.api_services import APIServices
+from kapiserver.apiserver.aggregation.lazy_back_ends import LazyBackEnds
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
@@ -63,6 +65,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     kv              the store of its objects
     handle          responds to a request
     authentication  the authenticators
+    back_ends       the connections to extension API servers
     plugins         the admission plugins
     controllers     all controllers, of which the configuration enables some
     file_watch      reads the files again that change while the cluster runs
@@ -72,6 +75,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     kv: KV
     handle: Handler
     authentication: Authentication
+    back_ends: LazyBackEnds
     plugins: AdmissionPlugins
     controllers: Sequence[ControllerDescriptor]
     file_watch: FileWatch
@@ -101,6 +105,7 @@ async def open_cluster(
                 yield cluster
         finally:
             await cluster.server.upstreams.close()
+            await cluster.back_ends.close()
             cluster.server.stores.stop()
             await cluster.plugins.close()
 
@@ -177,6 +182,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         config, stores, clock, basis.account_tokens, metrics.authentication
     )
     file_watch = _file_watch(authentication, authorizer, encryption)
+    back_ends = LazyBackEnds(config.aggregation, stores, basis.offloader, file_watch)
     plugins = AdmissionPlugins(
         parts.admission_plugins, config, clock, metrics, file_watch, basis.offloader
     )
@@ -189,6 +195,8 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         custom_resources=custom_resources,
         offloader=basis.offloader,
         upstreams=Upstreams(config.kubelets, basis.offloader),
+        api_services=APIServices(basis.scheme, stores),
+        back_ends=back_ends.get,
         local_kubelet=_local_kubelet(config.simulation, clock),
         new_client=_new_client,
         health=server_health(config.store, kv, custom_resources, rbac=rbac is not None),
@@ -211,6 +219,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         kv=kv,
         handle=_compose(server, parts.filters),
         authentication=authentication,
+        back_ends=back_ends,
         plugins=plugins,
         controllers=parts.controllers,
         file_watch=file_watch,

@@ -114,6 +114,20 @@ class KubeletSettings(Struct, frozen=True, kw_only=True):
     kubelet_timeout: float = 5.0
 
 
+class AggregationSettings(Struct, frozen=True, kw_only=True):
+    """How the server reaches the extension API servers that APIServices name.
+
+    proxy_client_cert_file      certificate to show to them, with `proxy_client_key_file`
+    enable_aggregator_routing   connect to an endpoint of a Service instead of its cluster IP
+    service_resolver            file with addresses of Services
+    """
+
+    proxy_client_cert_file: Path | None = None
+    proxy_client_key_file: Path | None = None
+    enable_aggregator_routing: bool = False
+    service_resolver: Path | None = None
+
+
 class AuthenticationSettings(Struct, frozen=True, kw_only=True):
     """How requests show who their user is.
 
@@ -398,6 +412,7 @@ class Config(BackendSections, frozen=True, kw_only=True):
     features: FeatureSettings = FeatureSettings()
     services: ServiceSettings = ServiceSettings()
     kubelets: KubeletSettings = KubeletSettings()
+    aggregation: AggregationSettings = AggregationSettings()
     authentication: AuthenticationSettings = AuthenticationSettings()
     oidc: OIDCSettings = OIDCSettings()
     service_accounts: ServiceAccountSettings = ServiceAccountSettings()

@@ -28,6 +28,8 @@ from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
+    from kapiserver.apiserver.aggregation.api_services import APIServices
+    from kapiserver.apiserver.aggregation.back_ends import BackEnds
     from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
     from kapiserver.apiserver.authentication.union import UnionAuthenticator
@@ -54,6 +56,9 @@ class Server(Struct, frozen=True, kw_only=True):
     """Runs long work in threads; the clusters of a process share it."""
     custom_resources: CustomResources
     upstreams: Upstreams
+    api_services: APIServices
+    back_ends: Callable[[], BackEnds]
+    """Returns the connections to extension API servers."""
     local_kubelet: LocalKubelet | None = None
     """Answers for the pods of some nodes inside this server; None: all nodes have real kubelets."""
     new_client: Callable[[Server, User, str, bool], Client]

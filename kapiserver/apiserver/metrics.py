@@ -275,6 +275,10 @@ class Metrics:
         """Seconds from the expiry of a Job to its deletion; the label is empty."""
         self.pods_deleted_by_gc: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)
         """The pods that garbage collection deleted, by namespace and reason."""
+        self.unavailable_api_services: Gauge[str] = Gauge(limit=MAX_USER_SERIES)
+        """1 for each APIService that is not available, 0 for the others, by name."""
+        self.lost_api_services: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)
+        """How often an APIService became unavailable, by name and reason."""
         self.rpc = RPCMetrics()
 
     def observe_webhook(

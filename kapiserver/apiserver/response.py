@@ -91,8 +91,13 @@ def text_response(body: str, *, status: int = 200) -> Response:
     return Response(status=status, media_type="text/plain; charset=utf-8", body=body.encode())
 
 
-def page_not_found() -> Response:
-    """Return the response of Go's HTTP mux for a path without a handler."""
-    response = text_response("404 page not found\n", status=404)
+def text_error(text: str, status: int) -> Response:
+    """Return a plain text response as http.Error of Go makes it."""
+    response = text_response(f"{text}\n", status=status)
     response.headers.append(("X-Content-Type-Options", "nosniff"))
     return response
+
+
+def page_not_found() -> Response:
+    """Return the response of Go's HTTP mux for a path without a handler."""
+    return text_error("404 page not found", 404)

@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from kapiserver.api.lazy import Lazy, lazy
+from kapiserver.apiserver.aggregation.api_services import APIService
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
 from kapiserver.apiserver.endpoints.handlers import HANDLERS, VerbHandler
 from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, lazy_bind
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup
+from kapiserver.apiserver.filters.in_flight import delegated
 from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, page_not_found
@@ -22,6 +24,9 @@ from kapiserver.apiserver.target_resolver import resolve_target
 
 PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
 """Handles a non-resource request."""
+
+AggregatedHandler: TypeAlias = Callable[[Server, Request, APIService], Awaitable[AnyResponse]]
+"""Handles a request for a group-version that another server serves."""
 
 PROXY_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 """The methods of requests that are passed on; OPTIONS has no verb."""
@@ -33,6 +38,11 @@ def route(server: Server) -> Handler:
 
     async def handle(request: Request) -> AnyResponse:
         info = request.info
+        api_service = server.api_services.find(request.path)
+        if api_service is not None:
+            serve_aggregated = await server.offloader.load(_lazy_aggregated)
+            with delegated(server, request):
+                return await serve_aggregated(server, request, api_service)
         if not info.is_resource_request:
             return await _handle_path(server, request)
         if info.version.group in server.computed:
@@ -76,6 +86,9 @@ _VERBS_WITH_BODY = ("create", "patch", "update")
 
 _lazy_review: Lazy[VerbHandler] = lazy("kapiserver.apiserver.endpoints.reviews:serve_review")
 
+_lazy_aggregated: Lazy[AggregatedHandler] = lazy(
+    "kapiserver.apiserver.proxy.aggregator:serve_aggregated"
+)
 _lazy_computed: Lazy[PathHandler] = lazy("kapiserver.apiserver.endpoints.computed:serve_computed")
 UNSTORED: dict[tuple[str, str], Lazy[VerbHandler]] = {
     ("", "bindings"): lazy_bind,

@@ -12,6 +12,7 @@ from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.apiserver.config import FRONTS
 from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.controllers.registry import CONTROLLER_NAMES
+from kapiserver.flags.aggregation import add_aggregation_flags
 from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
 from kapiserver.flags.authorization import add_authorization_flags
@@ -40,6 +41,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_certificate_flags(parser.add_argument_group("certificates"))
     _add_features(parser.add_argument_group("APIs and features"))
     add_kubelet_flags(parser.add_argument_group("kubelets"))
+    add_aggregation_flags(parser.add_argument_group("API aggregation"))
     add_signing_flags(parser.add_argument_group("signing of certificates"))
     add_authentication_flags(parser.add_argument_group("authentication"))
     add_authorization_flags(parser.add_argument_group("authorization"))

@@ -28,6 +28,8 @@ from kapiserver.apiserver.admission.policies.params import ConfigurationError
 from kapiserver.apiserver.admission.static_manifests import BadManifest
 from kapiserver.apiserver.admission.webhooks.calls import CallFailed
 from kapiserver.apiserver.admission.webhooks.reviews import BadReview
+from kapiserver.apiserver.aggregation.back_ends import BadTransport
+from kapiserver.apiserver.aggregation.service_resolver import Unresolved
 from kapiserver.apiserver.allocation.addresses import NotAllocated
 from kapiserver.apiserver.allocation.ports import PortNotAllocated
 from kapiserver.apiserver.audit.truncation import EventTooLarge
@@ -54,6 +56,7 @@ from kapiserver.codecs.spdy import SpdyError
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.controllers.policy.disruption import UnknownScale
 from kapiserver.controllers.resource_claims.pod_claims import ClaimProblem
+from kapiserver.controllers.status.api_service_availability import FailedCheck
 from kapiserver.controllers.workloads.cron_job.controller import JobError
 from kapiserver.controllers.workloads.horizontal_pod_autoscaler.controller import (
     ScaleError,
@@ -94,6 +97,7 @@ STARTUP_ERRORS = {
 """Errors that end the start of a server."""
 CAUGHT = {
     AddressNotAllowed,  # the reverse proxy raises BadRequest
+    BadTransport,  # the aggregator answers with 500, and the condition of the APIService has it
     BadReview,  # the caller of the webhook raises CallFailed
     BadToken,  # the store raises BadQuery
     CallFailed,  # the request fails as the failurePolicy of the webhook says
@@ -153,6 +157,8 @@ CAUGHT = {
     Unhealthy,  # a health check reports it
     ValidationTakesLong,  # storage/cache/offload.py does the work in a thread
     WebhookFailed,  # the caller of the webhook raises its own error
+    FailedCheck,  # the work queue repeats the check
+    Unresolved,  # the aggregator answers with 503, and the condition of the APIService has it
 }
 """Errors that are caught in the package that raises them, and what happens instead."""
 

@@ -73,6 +73,8 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         custom_resources=None,
         new_client=None,
         upstreams=None,
+        api_services=None,
+        back_ends=None,
         plugin_chain=None,
         **{
             "authenticator": UnionAuthenticator(),

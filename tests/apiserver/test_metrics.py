@@ -287,6 +287,8 @@ REQUEST = "verb dry_run group version resource subresource scope component"
 SHARED = "verb group version resource subresource scope component"
 WEBHOOK = "name type operation rejected"
 KUBERNETES = {
+    "aggregator_unavailable_apiservice": ("gauge", "name"),
+    "aggregator_unavailable_apiservice_total": ("counter", "name reason"),
     "apiserver_request_total": ("counter", f"{REQUEST} code"),
     "apiserver_longrunning_requests": ("gauge", SHARED),
     "apiserver_current_inflight_requests": ("gauge", "request_kind"),

@@ -41,20 +41,6 @@ def _no_replica_set(client: Client) -> bool:
     return has_role and client.get(f"{path}/replicasets").json()["items"] == []
 
 
-def _no_aggregation(client: Client) -> bool:
-    spec = {
-        "group": "metrics.k8s.io",
-        "version": "v1beta1",
-        "service": {"name": "metrics", "namespace": "default"},
-        "groupPriorityMinimum": 100,
-        "versionPriority": 100,
-        "insecureSkipTLSVerify": True,
-    }
-    body = {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec}
-    client.post("/apis/apiregistration.k8s.io/v1/apiservices", json=body).raise_for_status()
-    return bool(client.get("/apis/metrics.k8s.io/v1beta1").status_code == 404)
-
-
 def _bound_pods_stay(client: Client) -> bool:
     client.post(f"{DEFAULT}/pods", json={"metadata": {"name": "a"}, "spec": POD})
     client.delete(f"{DEFAULT}/pods/a")
@@ -80,11 +66,6 @@ DIFFERENCES = (
         "Controllers make ReplicaSets of Deployments, and pods of ReplicaSets and Jobs.",
         "No controller does; the objects are stored and validated.",
         _no_replica_set,
-    ),
-    Difference(
-        "Requests for the API group of an APIService with a service are forwarded to it.",
-        "The APIService is stored, and the requests are answered with 404.",
-        _no_aggregation,
     ),
     Difference(
         "The kubelet ends a deleted pod, and the pod goes.",

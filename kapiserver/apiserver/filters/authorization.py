@@ -12,7 +12,7 @@ from kapiserver.api.go_format import quote
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import AnyResponse, Response, text_response
+from kapiserver.apiserver.response import AnyResponse, Response, text_error
 from kapiserver.spans import Span
 
 
@@ -36,6 +36,4 @@ def authorize(server: Server, next_handler: Handler) -> Handler:
 def _internal_server_error(request: Request, error: str) -> Response:
     """Return the page that says why no authorizer allowed the request."""
     uri = quote(html.escape(request.uri, quote=False))
-    response = text_response(f"Internal Server Error: {uri}: {error}\n", status=500)
-    response.headers.append(("X-Content-Type-Options", "nosniff"))
-    return response
+    return text_error(f"Internal Server Error: {uri}: {error}", 500)

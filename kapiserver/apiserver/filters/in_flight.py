@@ -6,20 +6,24 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import MASTERS
 
+_READ_ONLY, _MUTATING = "readOnly", "mutating"
 _READ_VERBS = ("get", "list", "watch")
 
 
 def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
     """Limit read-only and mutating requests separately; 0 means no limit."""
     in_flight = server.metrics.in_flight
-    reading = ("readOnly", server.config.limits.max_requests_inflight)
-    mutating = ("mutating", server.config.limits.max_mutating_requests_inflight)
+    reading = (_READ_ONLY, server.config.limits.max_requests_inflight)
+    mutating = (_MUTATING, server.config.limits.max_mutating_requests_inflight)
     for kind, _ in (reading, mutating):
         in_flight.set(kind, 0)
 
@@ -36,3 +40,19 @@ def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
             in_flight.values[kind] -= 1
 
     return handle
+
+
+@contextmanager
+def delegated(server: Server, request: Request) -> Iterator[None]:
+    """Do not count a request as in flight during the block, in which another server works on it: a
+    slow one must hold nobody up. Mirrors RequestDelegated of k8s.io/apiserver."""
+    if request.info.is_long_running:
+        yield
+        return
+    values = server.metrics.in_flight.values
+    kind = _READ_ONLY if request.info.verb in _READ_VERBS else _MUTATING
+    values[kind] -= 1
+    try:
+        yield
+    finally:
+        values[kind] += 1

@@ -3,7 +3,8 @@
 A client that connects to addresses which users write into objects could be made to reach what only
 the server can reach: its own loopback interface, or the metadata service of a cloud at a link-local
 address. The guard judges the addresses that a name resolves to, and the client connects to just
-these, so that a second answer of the name server cannot get around it.
+these, so that a second answer of the name server cannot get around it. The guard of pods, services
+and extension API servers is `is_global_unicast`.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ async def _upgrade(server: Server, request: Request, location: Location) -> AnyR
         return UpgradeResponse(headers=list(response.headers), peer=upgraded(request, response))
     if response.status < 400:
         raise UnclassifiedError(f"invalid upgrade response: status code {response.status}")
-    return _streamed(response, returned_headers(response.headers))
+    return streamed(response, returned_headers(response.headers))
 
 
 def upgraded(request: Request, response: HttpResponse) -> UpgradedConnection:
@@ -223,7 +223,7 @@ async def _returned(
         headers = _with_location(headers, links, target)
     elif _is_html(response) and request.method != "HEAD":
         return await _rewritten_page(server, response, headers, links)
-    return _streamed(response, headers)
+    return streamed(response, headers)
 
 
 def _with_location(headers: Headers, links: Links, target: str) -> Headers:
@@ -241,7 +241,8 @@ def _is_html(response: HttpResponse) -> bool:
     return content_type.partition(";")[0].strip() == "text/html"
 
 
-def _streamed(response: HttpResponse, headers: Headers) -> Response:
+def streamed(response: HttpResponse, headers: Headers) -> Response:
+    """Return a response that passes the body of another server on, with these headers."""
     length = header(response.headers, "Content-Length")
     return Response(
         status=response.status,
@@ -264,7 +265,7 @@ async def _rewritten_page(
             pieces.append(piece)
             size += len(piece)
             if size > MAX_HTML_BYTES:
-                return replace(_streamed(response, headers), body=_chained(pieces, rest))
+                return replace(streamed(response, headers), body=_chained(pieces, rest))
     except OSError as error:
         raise UnclassifiedError(str(error) or "unexpected EOF") from None
     page = b"".join(pieces)

@@ -54,6 +54,7 @@ class ServerFamilies:
         yield from self._audit()
         yield from self._storage()
         yield from self._workqueues()
+        yield from self._api_services()
         yield from self._rpc()
 
     def _requests(self) -> Iterator[Family]:
@@ -386,6 +387,23 @@ class ServerFamilies:
             "Pods that the pod garbage collector deleted.",
             ("namespace", "reason"),
             self._server.metrics.pods_deleted_by_gc,
+        )
+
+    def _api_services(self) -> Iterator[Family]:
+        metrics = self._server.metrics
+        yield _numbers(
+            "gauge",
+            "aggregator_unavailable_apiservice",
+            "1 for each APIService that is not available, else 0.",
+            ("name",),
+            metrics.unavailable_api_services,
+        )
+        yield _numbers(
+            "counter",
+            "aggregator_unavailable_apiservice_total",
+            "How often an APIService became unavailable, by name and reason.",
+            ("name", "reason"),
+            metrics.lost_api_services,
         )
 
     def _rpc(self) -> Iterator[Family]:

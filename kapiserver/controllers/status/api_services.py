@@ -16,6 +16,7 @@ from kapiserver.api.accessors import labels_of, uid_of
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.aggregation.api_services import REGISTRATION
 from kapiserver.controllers.defaults.bootstrap import canonical_tree
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
@@ -28,7 +29,6 @@ from kapiserver.storage.objects.object_store import ResourceStore
 START_DELAY_SECONDS = 5.0
 """The delay after the start; a short-lived server does not need the APIServices."""
 _ALL = "*"
-REGISTRATION = GroupVersion("apiregistration.k8s.io", "v1")
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 ONSTART, AUTOMANAGED = "onstart", "true"
 _CUSTOM_PRIORITY = (1000, 100)

@@ -7,16 +7,15 @@ Mirrors ResourceLocation of pkg/registry/core/pod, service/storage and node.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.selectors import Requirement, Selection
+from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.aggregation.service_resolver import ready_endpoints, slices_of_service
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.subresources.connections import admit_connection
 from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
@@ -29,12 +28,9 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.errors import NotFound
 
 _SCHEMES = ("", "http", "https")
-_SERVICE_NAME = "kubernetes.io/service-name"
-_SLICES = GroupVersion("discovery.k8s.io", "v1")
 
 
 class _Name(NamedTuple):
@@ -143,36 +139,18 @@ def _port_name(service: Tree, name: str, number: int) -> str:
 async def _random_endpoint(server: Server, key: ObjectKey, port_name: str) -> tuple[str, int]:
     """Return address and port of a random endpoint that is ready, of the primary family if
     possible. Raises ServiceUnavailable if there is none."""
-    slices = await _slices(server, key)
-    random.shuffle(slices)
+    slices = await slices_of_service(server.stores, server.offloader, key)
     primary = server.config.services.service_cluster_ip_range.split(",")[0]
-    family = "IPv6" if ":" in primary else "IPv4"
-    slices.sort(key=lambda each: each.get("addressType") != family)
-    for endpoint_slice in slices:
-        endpoints = list(endpoint_slice.get("endpoints") or ())
-        random.shuffle(endpoints)
-        for port in endpoint_slice.get("ports") or ():
-            if (port.get("name") or "") != port_name or port.get("port") is None:
-                continue
-            for endpoint in endpoints:
-                if await _is_ready_pod(server, key.namespace, endpoint):
-                    return endpoint["addresses"][0], port["port"]
+    for host, port, endpoint in ready_endpoints(
+        slices, port_name, "IPv6" if ":" in primary else "IPv4"
+    ):
+        if await _is_pod(server, key.namespace, endpoint):
+            return host, port
     raise ServiceUnavailable(f'no endpoints available for service "{key.name}"')
 
 
-async def _slices(server: Server, key: ObjectKey) -> list[Tree]:
-    """Return the EndpointSlices of a service, from the watch cache."""
-    store = server.stores.by_name(_SLICES, "endpointslices")
-    of_service = Selection(labels=(Requirement(_SERVICE_NAME, "=", (key.name,)),))
-    query = ListQuery(namespace=key.namespace, selection=of_service, resource_version="0")
-    entries = (await store.list(query)).entries
-    return [await server.offloader.tree(entry) for entry in entries]
-
-
-async def _is_ready_pod(server: Server, namespace: str, endpoint: Tree) -> bool:
-    """Report whether an endpoint is ready, and its address that of the pod which it refers to."""
-    if value_at(endpoint, "conditions", "ready") is False:
-        return False
+async def _is_pod(server: Server, namespace: str, endpoint: Tree) -> bool:
+    """Report whether the address of an endpoint is that of the pod which it refers to."""
     reference = endpoint.get("targetRef") or {}
     if reference.get("namespace") != namespace:
         return False

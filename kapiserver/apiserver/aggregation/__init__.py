@@ -1,0 +1,1 @@
+"""Extension API servers: which APIServices name one, where it is, and connections to it."""

@@ -1,0 +1,216 @@
+"""Connections to extension API servers, over which this server proves who it is.
+
+It shows the certificate of `--proxy-client-cert-file`, and verifies that of the extension API
+server by the CA bundle of the APIService and the name SERVICE.NAMESPACE.svc. A Service is only
+reached at addresses that the guard of pods allows, whatever its external name resolves to: users
+who may write Services must not reach what only this server can reach. The addresses that the
+administrator has given are exempt. Mirrors BuildTransportConfig of k8s.io/kube-aggregator, and
+SetAuthProxyHeaders of client-go.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from kapiserver.api.lazy import Lazy, lazy
+from kapiserver.apiserver.aggregation.api_services import APIService, ServiceReference
+from kapiserver.apiserver.aggregation.service_resolver import (
+    Mapped,
+    ServiceResolver,
+    read_mapping,
+)
+from kapiserver.apiserver.config import AggregationSettings
+from kapiserver.apiserver.http_client.addresses import is_global_unicast
+from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.user import User
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.objects.store_registry import StoreRegistry
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.http_client.session import HttpResponse, StreamingClient
+
+AGGREGATOR = User(name="system:kube-aggregator", groups=("system:masters",))
+"""The user of checks and of requests for discovery."""
+OPENAPI_AGGREGATOR = User(name="system:aggregator")
+"""The user of requests for OpenAPI documents."""
+MAX_CONTEXTS = 1024
+"""The TLS contexts that are kept; more than there are APIServices."""
+
+_STREAMING_CLIENT: Lazy[type[StreamingClient]] = lazy(
+    "kapiserver.apiserver.http_client.session:StreamingClient"  # imports aiohttp
+)
+_IN_HEADER_NAMES = "!#$&'*+-.^_`|~"
+
+
+class BadTransport(ValueError):
+    """No connection can be made with these certificates; the message is Go's."""
+
+
+class BackEnd(Struct, frozen=True, kw_only=True):
+    """An extension API server that was found.
+
+    dialled     its host and port
+    is_trusted  whether the administrator has given the address
+    context     TLS for it
+    """
+
+    service: ServiceReference
+    dialled: Dialled
+    is_trusted: bool
+    context: ssl.SSLContext
+
+    def url(self, target: str) -> str:
+        """Return the URL of a path with its query, both quoted."""
+        return f"https://{self.dialled}{target}"
+
+
+class BackEnds:
+    """The connections of one server; they stay open for further requests.
+
+    pseudonym   names this server in the header Via of what it sends, so that it recognizes a
+                request that comes back
+    waiting     how many requests wait for an extension API server, by name of the APIService
+    """
+
+    def __init__(
+        self, settings: AggregationSettings, stores: StoreRegistry, offloader: Offloader
+    ) -> None:
+        """Raises ValueError for an unusable file."""
+        self.pseudonym = f"kapiserver-{os.urandom(8).hex()}"
+        self._settings = settings
+        self._offloader = offloader
+        file = settings.service_resolver
+        mapped: Mapped = {} if file is None else read_mapping(file)
+        self.resolver = ServiceResolver(
+            stores, offloader, mapped, uses_endpoints=settings.enable_aggregator_routing
+        )
+        self._contexts: dict[tuple[ServiceReference, str, bool], ssl.SSLContext] = {}
+        self.waiting: Counter[str] = Counter()
+        self._clients: dict[bool, StreamingClient] = {}
+        """The clients for trusted addresses and for others."""
+        if settings.proxy_client_cert_file or settings.proxy_client_key_file:
+            self._load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files that `reload` reads again."""
+        files = (self._settings.proxy_client_cert_file, self._settings.proxy_client_key_file)
+        return [file for file in files if file is not None]
+
+    def reload(self) -> None:
+        """Use the certificate as its files are now for new connections. Raises ValueError, and goes
+        on with the old one, if they are unusable."""
+        self._load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        self._contexts.clear()
+
+    async def locate(self, api_service: APIService) -> BackEnd:
+        """Return the extension API server of an APIService that names a Service. Raises Unresolved,
+        and BadTransport for certificates that cannot be used."""
+        service = api_service.service
+        assert service is not None
+        dialled = await self.resolver.resolve(service)
+        return BackEnd(
+            service=service,
+            dialled=dialled,
+            is_trusted=self.resolver.mapped(service) is not None,
+            context=await self._context(api_service, service),
+        )
+
+    async def send(
+        self,
+        back_end: BackEnd,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None,
+    ) -> HttpResponse:
+        """Send a request for a path with its query, both quoted, and return the response, which the
+        caller closes. Raises the errors of `StreamingClient.send`."""
+        client = await self._client(is_trusted=back_end.is_trusted)
+        from kapiserver.apiserver.http_client.session import HttpRequest  # the client has loaded it
+
+        outgoing = HttpRequest(
+            method=method,
+            url=back_end.url(target),
+            headers=headers,
+            body=body,
+            context=back_end.context,
+            server_name=back_end.service.server_name,
+        )
+        return await client.send(outgoing)
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.close()
+
+    async def _client(self, *, is_trusted: bool) -> StreamingClient:
+        if is_trusted not in self._clients:
+            make_client = await self._offloader.load(_STREAMING_CLIENT)
+            if is_trusted not in self._clients:  # another request may have made it meanwhile
+                guard = None if is_trusted else is_global_unicast
+                self._clients[is_trusted] = make_client(guard=guard)
+        return self._clients[is_trusted]
+
+    async def _context(self, api_service: APIService, service: ServiceReference) -> ssl.SSLContext:
+        # A context for each Service: connections with the same context are used again without
+        # another look at the name in the certificate.
+        key = (service, api_service.ca_bundle, api_service.is_unverified)
+        context = self._contexts.get(key)
+        if context is None:
+            context = await self._offloader.run_in_thread(self._make_context, api_service)
+            if len(self._contexts) >= MAX_CONTEXTS:
+                self._contexts.clear()
+            self._contexts[key] = context
+        return context
+
+    def _make_context(self, api_service: APIService) -> ssl.SSLContext:
+        if api_service.is_unverified:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        else:
+            try:
+                context = ssl.create_default_context(cadata=api_service.ca_bundle or None)
+            except (ssl.SSLError, ValueError):
+                message = "unable to load root certificates: unable to parse bytes as PEM block"
+                raise BadTransport(message) from None
+        self._load_certificate(context)
+        return context
+
+    def _load_certificate(self, context: ssl.SSLContext) -> None:
+        certificate = self._settings.proxy_client_cert_file
+        key = self._settings.proxy_client_key_file
+        if certificate is None and key is None:
+            return
+        if certificate is None or key is None:
+            raise BadTransport(
+                "--proxy-client-cert-file and --proxy-client-key-file need each other"
+            )
+        try:
+            context.load_cert_chain(certificate, key)
+        except OSError as error:  # ssl.SSLError is one; neither names the file
+            raise BadTransport(f"cannot use {certificate} with key {key}: {error}") from error
+
+
+def user_headers(user: User) -> list[tuple[str, str]]:
+    """Return the headers that tell an extension API server who the user is."""
+    headers = [("X-Remote-User", user.name)]
+    if user.uid:
+        headers.append(("X-Remote-Uid", user.uid))
+    headers += [("X-Remote-Group", group) for group in user.groups]
+    headers += [
+        (f"X-Remote-Extra-{quote(key, safe=_IN_HEADER_NAMES)}", value)
+        for key, values in user.extra.items()
+        for value in values
+    ]
+    return headers

@@ -1,0 +1,380 @@
+"""Requests for a group-version that an extension API server serves."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.aggregation import discovery_check
+from kapiserver.apiserver.proxy import aggregator
+from tests.apiserver.aggregationkit import (
+    CLOSE,
+    GROUP,
+    PATH,
+    SERVICES,
+    Authority,
+    answer_json,
+    extension_server,
+    register,
+    resolver_file,
+    tls_of,
+    wait_for_reason,
+)
+from tests.apiserver.conftest import Api, Server
+from tests.apiserver.upstreams import Exchange, Upstream, reply, running_upstream
+
+NAME = f"v1.{GROUP}"
+
+
+@dataclass
+class Aggregated:
+    """A host, the extension API server behind it, and its CA."""
+
+    api: Api
+    server: Server
+    upstream: Upstream
+    authority: Authority
+
+    def request(self, target: str) -> Exchange:
+        """Return the next request for a path."""
+        while (exchange := self.upstream.request()).target != target:
+            pass
+        return exchange
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def aggregated(
+    authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Aggregated]:
+    """A host with an extension API server that accepts only the host's client certificate."""
+    folder = tmp_path_factory.mktemp("host")
+    proxy = authority.issue("front-proxy")
+    with extension_server(authority.issue("ext.default.svc"), authority.pem) as upstream:
+        server = Server(
+            service_resolver=resolver_file(folder, ext=f"127.0.0.1:{upstream.port}"),
+            proxy_client_cert_file=proxy.certificate,
+            proxy_client_key_file=proxy.key,
+        )
+        bundle = base64.b64encode(authority.pem.encode()).decode()
+        register(server.api, caBundle=bundle)
+        condition = wait_for_reason(server.api, NAME, "Passed")
+        assert (condition["status"], condition["message"]) == ("True", "all checks passed")
+        yield Aggregated(server.api, server, upstream, authority)
+        server.end()
+
+
+def test_user(aggregated: Aggregated) -> None:
+    """The extension API server gets the user in headers, and none of the client's own claims and
+    credentials."""
+    claims = {
+        "X-Remote-User": "root",
+        "X-Remote-Group": "wheel",
+        "X-Remote-Extra-a": "b",
+        "X-Remote-Uid": "0",
+        "Authorization": "Bearer x",
+        "Impersonate-User": "anna",
+        "Impersonate-Group": "system:masters",
+        "Impersonate-Uid": "u-1",
+        "Impersonate-Extra-Acme.com%2fTeam": "blue",
+        "X-Own": "kept",
+    }
+    response = aggregated.api.get(f"{PATH}/namespaces/default/things?limit=5", headers=claims)
+    assert response.status == 200, response.body
+    assert response.json == {"kind": "APIResourceList", "resources": []}
+    exchange = aggregated.request(f"{PATH}/namespaces/default/things?limit=5")
+    headers = {name.lower(): value for name, value in exchange.headers}
+    groups = [value for name, value in exchange.headers if name == "X-Remote-Group"]
+    assert headers["x-remote-user"] == "anna"
+    assert groups == ["system:masters", "system:authenticated"]
+    assert headers["x-remote-uid"] == "u-1"
+    assert headers["x-remote-extra-acme.com%2fteam"] == "blue"
+    assert headers["x-own"] == "kept"
+    assert headers["audit-id"] == response.headers["Audit-Id"]
+    assert not {"authorization", "impersonate-user", "x-remote-extra-a"} & headers.keys()
+    assert len(response.headers.get_all("Audit-Id") or ()) == 1
+
+
+def test_write(aggregated: Aggregated) -> None:
+    """Bodies and statuses pass in both directions."""
+    aggregated.upstream.answer = answer_json({"kind": "Thing"}, status="201 Created")
+    response = aggregated.api.post(f"{PATH}/written", {"kind": "Thing", "metadata": {"name": "a"}})
+    assert (response.status, response.json) == (201, {"kind": "Thing"})
+    exchange = aggregated.request(f"{PATH}/written")
+    assert exchange.method == "POST"
+    assert json.loads(exchange.body) == {"kind": "Thing", "metadata": {"name": "a"}}
+
+
+def test_watch(aggregated: Aggregated) -> None:
+    """An event is passed on before the next one exists, and the extension API server notices that
+    the client has gone."""
+    may_go_on, has_gone = threading.Event(), threading.Event()
+
+    def answer(exchange: Exchange) -> None:
+        exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        exchange.send(b'b\r\n{"type":1}\n\r\n')
+        may_go_on.wait(60)
+        exchange.send(b'b\r\n{"type":2}\n\r\n')
+        exchange.receive(1)
+        has_gone.set()
+
+    aggregated.upstream.answer = answer
+    with aggregated.api.watch(f"{PATH}/things?watch=1") as stream:
+        assert stream.event() == {"type": 1}
+        may_go_on.set()
+        assert stream.event() == {"type": 2}
+    assert has_gone.wait(60)
+
+
+def test_upgrade(aggregated: Aggregated) -> None:
+    """A connection that changes its protocol is joined with one to the extension API server, which
+    gets the query and the user."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.send(
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+        )
+        exchange.send(exchange.receive(5).upper())
+
+    aggregated.upstream.answer = answer
+    with socket.create_connection(("127.0.0.1", aggregated.api.port)) as client:
+        client.sendall(
+            f"POST {PATH}/things/a/exec?command=b HTTP/1.1\r\nHost: localhost\r\n"
+            "Connection: Upgrade\r\nUpgrade: echo\r\nContent-Length: 0\r\n"
+            "Content-Type: a/b\r\n\r\n".encode()
+        )
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += client.recv(4096)
+        assert received.startswith(b"HTTP/1.1 101")
+        client.sendall(b"hello")
+        assert client.recv(5) == b"HELLO"
+    exchange = aggregated.request(f"{PATH}/things/a/exec?command=b")
+    assert exchange.header("X-Remote-User") == "system:unsecured"
+
+
+def test_redirect(aggregated: Aggregated) -> None:
+    """A redirect is not passed on."""
+    location = "Location: https://169.254.169.254/"
+    aggregated.upstream.respond(reply(b"", CLOSE, location, status="302 Found"))
+    response = aggregated.api.get(f"{PATH}/things")
+    text = b"the backend attempted to redirect this request, which is not permitted"
+    assert (response.status, response.body, response.headers["Location"]) == (502, text, None)
+    aggregated.upstream.respond(reply(b"", CLOSE, status="304 Not Modified"))
+    assert aggregated.api.get(f"{PATH}/things").status == 304
+
+
+def test_cut_connection(aggregated: Aggregated) -> None:
+    """A connection that ends without a response is a 503 in kube-apiserver's words."""
+    aggregated.upstream.answer = lambda exchange: exchange.socket.close()
+    response = aggregated.api.get(f"{PATH}/things")
+    assert response.status == 503
+    assert response.body == b"error trying to reach service: EOF\n"
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+def test_slow_discovery(aggregated: Aggregated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request for the resources of a group-version waits a few seconds only."""
+    over = threading.Event()
+    monkeypatch.setattr(aggregator, "DISCOVERY_SECONDS", 0.05)
+    aggregated.upstream.answer = lambda _: over.wait(60)
+    response = aggregated.api.get(PATH)
+    over.set()
+    text = b"error trying to reach service: context deadline exceeded\n"
+    assert (response.status, response.body) == (503, text)
+
+
+def test_own_request(aggregated: Aggregated) -> None:
+    """A request that this server has passed on already is refused: extension API servers may form
+    a loop."""
+    aggregated.upstream.answer = answer_json({})
+    aggregated.api.get(f"{PATH}/looping", headers={"Via": "1.0 fred"})
+    via = aggregated.request(f"{PATH}/looping").header("Via")
+    assert via is not None
+    assert via.startswith("1.0 fred, 1.1 kapiserver-")
+    response = aggregated.api.get(f"{PATH}/things", headers={"Via": via})
+    assert response.status == 503
+    assert response.body == b"error trying to reach service: the request loops\n"
+
+
+def test_slow_requests_hold_nobody_up(
+    authority: Authority, tmp_path: Path, make_server: Callable[..., Server]
+) -> None:
+    """Requests that wait for an extension API server count as in flight for it alone."""
+    over = threading.Event()
+    with extension_server(authority.issue("ext.default.svc")) as upstream:
+        file = resolver_file(tmp_path, ext=f"127.0.0.1:{upstream.port}")
+        token = tmp_path / "tokens.csv"
+        token.write_text('secret,anna,1,"staff"\n')
+        server = make_server(service_resolver=file, max_requests_inflight=2, token_auth_file=token)
+        api = server.api
+        register(api, insecureSkipTLSVerify=True)
+        wait_for_reason(api, NAME, "Passed")
+        upstream.answer = lambda _: over.wait(60)
+        with ThreadPoolExecutor(2) as threads:
+            waiting = [threads.submit(api.get, f"{PATH}/things") for _ in range(2)]
+            users = [upstream.request().header("X-Remote-User") for _ in range(3)]
+            assert users.count("system:unsecured") == 2
+            user = {"Impersonate-User": "anna", "Impersonate-Group": "system:masters"}
+            third = api.get(f"{PATH}/things", headers=user)
+            assert third.status == 429, third.body
+            assert api.get("/api/v1/namespaces/default", headers=user).status == 200
+            over.set()
+            assert {each.result().status for each in waiting} == {503}
+
+
+def test_precedence(aggregated: Aggregated) -> None:
+    """A group-version belongs to the extension API server even if this server has it, and to this
+    server again without the APIService. The group of APIServices itself stays."""
+    api = aggregated.api
+    aggregated.upstream.answer = answer_json({"kind": "Theirs"})
+    bundle = base64.b64encode(aggregated.authority.pem.encode()).decode()
+    register(api, group="batch", caBundle=bundle)
+    register(api, group="apiregistration.k8s.io", caBundle=bundle)
+    wait_for_reason(api, "v1.batch", "Passed")
+    assert api.get("/apis/batch/v1/jobs").json == {"kind": "Theirs"}
+    assert api.get("/apis/batch/v1").json == {"kind": "Theirs"}
+    assert api.get(SERVICES).json["kind"] == "APIServiceList"
+    api.delete(f"{SERVICES}/v1.batch")
+    api.delete(f"{SERVICES}/v1.apiregistration.k8s.io")
+    assert api.get("/apis/batch/v1/jobs").json["kind"] == "JobList"
+
+
+def test_unavailable(aggregated: Aggregated) -> None:
+    """Without the condition Available nothing is passed on."""
+    register(aggregated.api, "missing", group="missing.example.com")
+    condition = wait_for_reason(aggregated.api, "v1.missing.example.com", "ServiceNotFound")
+    assert condition["message"] == 'service/missing in "default" is not present'
+    response = aggregated.api.get("/apis/missing.example.com/v1/things")
+    assert (response.status, response.body) == (503, b"service unavailable\n")
+    text = aggregated.api.get("/metrics").body.decode()
+    assert 'aggregator_unavailable_apiservice{name="v1.missing.example.com"} 1' in text
+    assert f'aggregator_unavailable_apiservice{{name="{NAME}"}} 0' in text
+    aggregated.api.delete(f"{SERVICES}/v1.missing.example.com")
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "detail"),
+    [
+        ({}, "ext.default.svc", "x509: certificate signed by unknown authority"),
+        ({"caBundle": True}, "other.default.svc", "is not valid for 'ext.default.svc'"),
+        ({"caBundle": "bm8gY2VydGlmaWNhdGU="}, "ext.default.svc", "unable to load root"),
+    ],
+)
+def test_certificate(
+    authority: Authority,
+    tmp_path: Path,
+    make_server: Callable[..., Server],
+    spec: dict[str, Any],
+    name: str,
+    detail: str,
+) -> None:
+    """The certificate of an extension API server must be of the CA bundle and have the name of the
+    Service."""
+    if spec.get("caBundle") is True:
+        spec = {"caBundle": base64.b64encode(authority.pem.encode()).decode()}
+    with extension_server(authority.issue(name)) as upstream:
+        file = resolver_file(tmp_path, ext=f"127.0.0.1:{upstream.port}")
+        api = make_server(service_resolver=file).api
+        register(api, **spec)
+        condition = wait_for_reason(api, NAME, "FailedDiscoveryCheck")
+        assert detail in condition["message"], condition
+        assert api.get(f"{PATH}/things").body == b"service unavailable\n"
+
+
+def test_failed_checks(
+    authority: Authority,
+    tmp_path: Path,
+    make_server: Callable[..., Server],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The condition has the status or the error of the last attempt, and is true again when the
+    extension API server answers, without a change of any object."""
+    monkeypatch.setattr(discovery_check, "SECONDS", 0.2)
+    with extension_server(authority.issue("ext.default.svc")) as upstream:
+        address = f"127.0.0.1:{upstream.port}"
+        api = make_server(service_resolver=resolver_file(tmp_path, ext=address)).api
+        upstream.answer = answer_json({}, status="403 Forbidden")
+        register(api, insecureSkipTLSVerify=True)
+        url = f"https://{address}{PATH}"
+        prefix = f"failing or missing response from {url}: "
+        condition = wait_for_reason(api, NAME, "FailedDiscoveryCheck")
+        assert condition["message"] == f"{prefix}bad status from {url}: 403"
+        upstream.answer = answer_json({})
+        wait_for_reason(api, NAME, "Passed")
+
+
+def test_dead_address(tmp_path: Path, make_server: Callable[..., Server]) -> None:
+    """The condition says why no connection is made."""
+    file = resolver_file(tmp_path, ext="127.0.0.1:1")
+    api = make_server(service_resolver=file).api
+    register(api)
+    url = f"https://127.0.0.1:1{PATH}"
+    condition = wait_for_reason(api, NAME, "FailedDiscoveryCheck")
+    assert condition["message"] == (
+        f'failing or missing response from {url}: Get "{url}": '
+        "dial tcp 127.0.0.1:1: connect: connection refused"
+    )
+
+
+@pytest.mark.parametrize(
+    "external_name", ["localhost", "127.1", "2130706433", "169.254.169.254", "0.0.0.0"]
+)
+def test_private_targets(make_server: Callable[..., Server], external_name: str) -> None:
+    """A Service whose external name leads to the host itself or to a link-local address is not
+    connected to, however the address is written."""
+    api = make_server().api
+    body = {
+        "metadata": {"name": "ext"},
+        "spec": {"type": "ExternalName", "externalName": external_name},
+    }
+    created = api.post("/api/v1/namespaces/default/services", body)
+    assert created.status == 201, created.body
+    register(api, insecureSkipTLSVerify=True)
+    condition = wait_for_reason(api, NAME, "FailedDiscoveryCheck")
+    assert condition["message"].endswith(": address not allowed"), condition
+
+
+def test_endpoints(authority: Authority, make_server: Callable[..., Server]) -> None:
+    """With --enable-aggregator-routing a Service is reached at a ready endpoint."""
+    with running_upstream(tls_of(authority.issue("ext.default.svc"))) as upstream:
+        upstream.answer = answer_json({"kind": "Theirs"})
+        api = make_server(enable_aggregator_routing=True).api
+        service = {"metadata": {"name": "ext"}, "spec": {"ports": [{"port": 443}]}}
+        created = api.post("/api/v1/namespaces/default/services", service)
+        assert created.status == 201, created.body
+        endpoints = {
+            "metadata": {"name": "ext-1", "labels": {"kubernetes.io/service-name": "ext"}},
+            "addressType": "IPv4",
+            "ports": [{"name": "", "port": upstream.port}],
+            "endpoints": [
+                {"addresses": ["192.0.2.1"], "conditions": {"ready": False}},
+                {"addresses": [upstream.host]},
+            ],
+        }
+        path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+        created = api.post(path, endpoints)
+        assert created.status == 201, created.body
+        register(api, insecureSkipTLSVerify=True)
+        wait_for_reason(api, NAME, "Passed")
+        assert api.get(f"{PATH}/things").json == {"kind": "Theirs"}
+
+
+def test_nothing_loads_without_a_service(make_server: Callable[..., Server]) -> None:
+    """Without an APIService that names a Service there are no connections."""
+    server = make_server()
+    assert server.running.cluster.server.api_services.find(PATH) is None
+    assert server.running.cluster.back_ends.is_made is False

@@ -70,6 +70,42 @@ def test_rollouts(kubectl: Kubectl) -> None:
     assert kubectl("get", "pods", "-l=app=web") == ""
 
 
+TEMPLATE = {
+    "metadata": {"labels": {"app": "db"}},
+    "spec": {"containers": [{"name": "main", "image": "db:1"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [("StatefulSet", {"serviceName": "db", "replicas": 2}), ("DaemonSet", {})],
+    ids=["StatefulSet", "DaemonSet"],
+)
+def test_rollouts_of_ordered_and_of_node_pods(
+    kubectl: Kubectl, kind: str, spec: dict[str, object]
+) -> None:
+    """A StatefulSet and a DaemonSet roll out, go back and are restarted by kubectl."""
+    name = f"{kind.lower()}/db"
+    selected = spec | {"selector": {"matchLabels": {"app": "db"}}, "template": TEMPLATE}
+    workload = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "db"}, "spec": selected}
+
+    def pods(path: str, *change: str) -> list[str]:
+        """Change the workload, wait for its pods, and return a field of them."""
+        kubectl(*change, stdin=json.dumps(workload))
+        kubectl("rollout", "status", name, "--timeout=60s")
+        return kubectl("get", "pods", "-l=app=db", f"-o=jsonpath={{.items[*]{path}}}").split()
+
+    image = ".spec.containers[0].image"
+    assert pods(image, "create", "-f=-") == ["db:1"] * 2
+    assert pods(image, "set", "image", name, "main=db:2") == ["db:2"] * 2
+    before = pods(".metadata.uid", "rollout", "undo", name)
+    after = pods(".metadata.uid", "rollout", "restart", name)
+    assert not set(before) & set(after)
+    assert pods(image, "rollout", "undo", name, "--to-revision=2") == ["db:2"] * 2
+    assert "CHANGE-CAUSE" in kubectl("rollout", "history", name)
+    kubectl("delete", name, "--cascade=foreground", "--timeout=60s")
+
+
 def test_fates(kubectl: Kubectl) -> None:
     """Annotations decide how a pod lives, also while it runs."""
     prefix = "simulation.kapiserver.dev"
@@ -181,7 +217,8 @@ def test_job_of_a_cron_job(kubectl: Kubectl) -> None:
 
 
 def test_debug(kubectl: Kubectl) -> None:
-    """An ephemeral container runs beside the others, and so does a copy of the pod."""
+    """An ephemeral container runs beside the others, and so do a copy of the pod and a pod that
+    shows the files of a node."""
     kubectl("run", "buggy", "--image=nginx")
     kubectl("wait", "--for=condition=Ready", "pod/buggy", "--timeout=60s")
     kubectl("debug", "buggy", "--image=busybox", "--container=debugger")
@@ -191,7 +228,11 @@ def test_debug(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Ready", "pod/copied", "--timeout=60s")
     events = kubectl("describe", "pod", "copied").partition("Events:")[2]
     assert "Container started" in events
+    kubectl("debug", "node/simulated-0", "--image=busybox", "--profile=general")
+    debugger = "app.kubernetes.io/managed-by=kubectl-debug"
+    kubectl("wait", "--for=condition=Ready", "pod", f"-l={debugger}", "--timeout=60s")
     kubectl("delete", "pod", "buggy", "copied", "--timeout=60s")
+    kubectl("delete", "pod", f"-l={debugger}", "--timeout=60s")
 
 
 def test_resize(kubectl: Kubectl) -> None:

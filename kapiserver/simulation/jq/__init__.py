@@ -1,5 +1,7 @@
-"""Expressions of jq: paths, conditions and most functions, evaluated within limits.
+"""Expressions of jq as gojq evaluates them, within limits.
 
-Left out are definitions of functions, `reduce`, `foreach`, assignments and input from outside: no
-loop but those over a value. So every expression ends. Knows no kwok. `query.py` is the way in.
+`lexer` and `parser` make filters of a source (`filters`, `control`, `assignments`, and functions by
+their kinds); `prelude` has the functions that are written in jq. Left out are modules, input from
+outside, streams, local time and rare functions of numbers. Each evaluation has a limited number of
+steps, so that every expression ends. Knows no kwok. `query.py` is the way in.
 """

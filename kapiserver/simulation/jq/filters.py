@@ -1,54 +1,116 @@
-"""Filters: what expressions are compiled to. A filter maps a value to any number of values."""
+"""Filters: what expressions are compiled to.
+
+A filter maps a place to any number of places. A place is a value and the path that leads to it. The
+path is None unless somebody asks for it: `path(f)` and assignments do. Filters that compute new
+values have no paths; `computed` makes them of functions that know values only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 from kapiserver.api.types import Value
-from kapiserver.simulation.jq.errors import Budget, JqError
+from kapiserver.simulation.jq.errors import MAX_CALLS, Budget, JqError, StepsExceeded
+from kapiserver.simulation.jq.paths import Path, item, slice_of
 from kapiserver.simulation.jq.values import compare, is_true, type_of
 
 
+class Place(NamedTuple):
+    """A value, and the path to it if somebody asks for paths."""
+
+    value: Any
+    path: Path | None = None
+
+    def part(self, key: Any) -> Place:
+        """Return what a key leads to. Raises JqError."""
+        return Place(item(self.value, key), self.step(key))
+
+    def step(self, key: Any) -> Path | None:
+        """Return the path with one more key."""
+        return None if self.path is None else (*self.path, key)
+
+
 class Scope(NamedTuple):
-    """What a filter uses beside its value: the steps that are left, and the variables."""
+    """What a filter uses beside its place: the steps that are left, and the names that are bound.
+
+    variables   values of variables, and the closures of parameters, by names that are unique in an
+                expression
+    depth       how many calls of functions surround it
+    now         the time in seconds since 1970
+    """
 
     budget: Budget
     variables: Mapping[str, Any] = {}
+    depth: int = 0
+    now: float = 0.0
+
+    def bind(self, names: Mapping[str, Any]) -> Scope:
+        """Return a scope in which more names are bound."""
+        self.budget.spend_for_copy(self.variables)
+        return self._replace(variables={**self.variables, **names})
+
+    def call(self, variables: Mapping[str, Any]) -> Scope:
+        """Return the scope of the body of a function. Raises StepsExceeded."""
+        if self.depth >= MAX_CALLS:
+            raise StepsExceeded
+        self.budget.spend()
+        return self._replace(variables=variables, depth=self.depth + 1)
 
 
-Filter: TypeAlias = Callable[[Any, Scope], Iterator[Any]]
+Filter: TypeAlias = Callable[[Place, Scope], Iterator[Place]]
+Computation: TypeAlias = Callable[[Any, Scope], Iterator[Any]]
 
 
-def identity(value: Any, _scope: Scope) -> Iterator[Any]:
-    """Return the value, `.`."""
-    yield value
+def values_of(inner: Filter, value: Any, scope: Scope) -> Iterator[Any]:
+    """Yield the results of a filter for a value."""
+    for place in inner(Place(value), scope):
+        yield place.value
+
+
+def computed(run: Computation) -> Filter:
+    """Return a filter of new values. Where a path is asked for, only a result that is the value
+    itself has one."""
+
+    def filtered(place: Place, scope: Scope) -> Iterator[Place]:
+        for result in run(place.value, scope):
+            if place.path is None:
+                yield Place(result)
+            elif _is_same(result, place.value):
+                yield place
+            else:
+                raise JqError(f"invalid path against: {type_of(result)}")
+
+    return filtered
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict | list):
+        return one is other
+    return type_of(one) == type_of(other) and compare(one, other) == 0
+
+
+def identity(place: Place, _scope: Scope) -> Iterator[Place]:
+    """Return the place, `.`."""
+    yield place
 
 
 def constant(result: Value) -> Filter:
     """Return a filter with one result."""
-
-    def run(_value: Any, _scope: Scope) -> Iterator[Any]:
-        yield result
-
-    return run
+    return computed(lambda _value, _scope: iter((result,)))
 
 
 def variable(name: str) -> Filter:
     """Return the filter of a variable."""
-
-    def run(_value: Any, scope: Scope) -> Iterator[Any]:
-        yield scope.variables[name]
-
-    return run
+    return computed(lambda _value, scope: iter((scope.variables[name],)))
 
 
 def pipe(left: Filter, right: Filter) -> Filter:
     """Return `left | right`."""
 
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for each in left(value, scope):
+    def run(place: Place, scope: Scope) -> Iterator[Place]:
+        for each in left(place, scope):
             scope.budget.spend()
             yield from right(each, scope)
 
@@ -58,9 +120,9 @@ def pipe(left: Filter, right: Filter) -> Filter:
 def comma(left: Filter, right: Filter) -> Filter:
     """Return `left, right`."""
 
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        yield from left(value, scope)
-        yield from right(value, scope)
+    def run(place: Place, scope: Scope) -> Iterator[Place]:
+        yield from left(place, scope)
+        yield from right(place, scope)
 
     return run
 
@@ -71,13 +133,14 @@ def comma(left: Filter, right: Filter) -> Filter:
 def fields(names: tuple[str, ...]) -> Filter:
     """Return `.a.b`."""
 
-    def run(value: Any, _scope: Scope) -> Iterator[Any]:
+    def run(place: Place, _scope: Scope) -> Iterator[Place]:
+        value = place.value
         for name in names:
             if isinstance(value, dict):
                 value = value.get(name)
             elif value is not None:
                 raise JqError(f"expected an object but got: {type_of(value)}")
-        yield value
+        yield Place(value, None if place.path is None else place.path + names)
 
     return run
 
@@ -85,71 +148,41 @@ def fields(names: tuple[str, ...]) -> Filter:
 def index(inner: Filter, key: Filter) -> Filter:
     """Return `inner[key]`."""
 
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for each in inner(value, scope):
-            for name in key(value, scope):
-                scope.budget.spend()
-                yield item(each, name)
+    def run(place: Place, scope: Scope) -> Iterator[Place]:
+        for each in inner(place, scope):
+            for name in values_of(key, place.value, scope):
+                scope.budget.spend(1 + (len(each.value or ()) if isinstance(name, list) else 0))
+                yield each.part(name)
 
     return run
-
-
-def item(value: Any, key: Any) -> Any:
-    """Return a field or an item of a value; None if it is missing. Raises JqError."""
-    if value is None and isinstance(key, str | int | float):
-        return None
-    if isinstance(value, dict) and isinstance(key, str):
-        return value.get(key)
-    if isinstance(value, list) and isinstance(key, int | float) and not isinstance(key, bool):
-        position = int(key)
-        return value[position] if -len(value) <= position < len(value) else None
-    raise JqError(f"cannot index {type_of(value)} with {type_of(key)}")
 
 
 def part(inner: Filter, start: Filter, end: Filter) -> Filter:
     """Return `inner[start:end]`."""
 
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for each, first, last in product(
-            inner(value, scope), start(value, scope), end(value, scope)
-        ):
-            if each is not None and not isinstance(each, str | list):
-                raise JqError(f"cannot slice {type_of(each)}")
-            for bound in (first, last):
-                if bound is not None and type_of(bound) != "number":
-                    raise JqError("a bound of a slice is not a number")
-            scope.budget.spend(len(each or ()))
-            low, high = (None if bound is None else int(bound) for bound in (first, last))
-            yield None if each is None else each[low:high]
+    def run(place: Place, scope: Scope) -> Iterator[Place]:
+        for each in inner(place, scope):
+            for last in values_of(end, place.value, scope):
+                for first in values_of(start, place.value, scope):
+                    scope.budget.spend(len(each.value or ()) if _has_parts(each.value) else 1)
+                    bounds = {"start": first, "end": last}
+                    yield Place(slice_of(each.value, bounds), each.step(bounds))
 
     return run
 
 
-def iterate(inner: Filter) -> Filter:
-    """Return `inner[]`."""
-
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for each in inner(value, scope):
-            if not isinstance(each, list | dict):
-                raise JqError(f"cannot iterate over: {type_of(each)}")
-            for element in each if isinstance(each, list) else each.values():
-                scope.budget.spend()
-                yield element
-
-    return run
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, str | list)
 
 
-def descend(value: Any, scope: Scope) -> Iterator[Any]:
-    """Yield a value and all its parts, `..`."""
-    scope.budget.spend()
-    yield value
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for each in parts:
-        if isinstance(each, dict | list):
-            yield from descend(each, scope)
-        else:
-            scope.budget.spend()
-            yield each
+def elements(place: Place, scope: Scope) -> Iterator[Place]:
+    """Yield the elements of a list or object, `.[]`. Raises JqError."""
+    value = place.value
+    if not isinstance(value, list | dict):
+        raise JqError(f"cannot iterate over: {type_of(value)}")
+    for key in range(len(value)) if isinstance(value, list) else sorted(value):
+        scope.budget.spend()
+        yield Place(value[key], place.step(key))
 
 
 # Operators.
@@ -159,40 +192,40 @@ def combine(left: Filter, right: Filter, operate: Callable[[Any, Any], Any]) -> 
     """Return a filter that applies an operation to each pair of results."""
 
     def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for second in right(value, scope):
-            for first in left(value, scope):
+        for second in values_of(right, value, scope):
+            for first in values_of(left, value, scope):
+                scope.budget.spend_for(first)
+                scope.budget.spend_for(second)
                 yield scope.budget.spend_for(operate(first, second))
 
-    return run
+    return computed(run)
 
 
 def logic(left: Filter, right: Filter, *, decisive: bool) -> Filter:
     """Return `left or right` if true is decisive, else `left and right`."""
 
     def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for first in left(value, scope):
+        for first in values_of(left, value, scope):
             if is_true(first) is decisive:
                 yield decisive
             else:
-                yield from (is_true(second) for second in right(value, scope))
+                yield from (is_true(second) for second in values_of(right, value, scope))
 
-    return run
+    return computed(run)
 
 
 def alternative(left: Filter, right: Filter) -> Filter:
-    """Return `left // right`: the results of `left` that are true, or else those of `right`."""
+    """Return `left // right`: the results of `left` that are true, or else those of `right`. As in
+    gojq, an error of `left` is one of both."""
 
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
+    def run(place: Place, scope: Scope) -> Iterator[Place]:
         found = False
-        try:
-            for each in left(value, scope):
-                if is_true(each):
-                    found = True
-                    yield each
-        except JqError:
-            pass
+        for each in left(place, scope):
+            if is_true(each.value):
+                found = True
+                yield each
         if not found:
-            yield from right(value, scope)
+            yield from right(place, scope)
 
     return run
 
@@ -200,9 +233,9 @@ def alternative(left: Filter, right: Filter) -> Filter:
 def condition(test: Filter, then: Filter, otherwise: Filter) -> Filter:
     """Return `if test then then else otherwise end`."""
 
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for each in test(value, scope):
-            yield from (then if is_true(each) else otherwise)(value, scope)
+    def run(place: Place, scope: Scope) -> Iterator[Place]:
+        for each in values_of(test, place.value, scope):
+            yield from (then if is_true(each) else otherwise)(place, scope)
 
     return run
 
@@ -210,45 +243,37 @@ def condition(test: Filter, then: Filter, otherwise: Filter) -> Filter:
 def attempt(inner: Filter, handler: Filter | None = None) -> Filter:
     """Return `try inner catch handler`; without a handler, `inner?`."""
 
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
+    def run(place: Place, scope: Scope) -> Iterator[Place]:
         try:
-            yield from inner(value, scope)
+            yield from inner(place, scope)
         except JqError as error:
             if handler is None:
                 return
-            message = str(error)
+            caught = error.value
         else:
             return
-        yield from handler(message, scope)
-
-    return run
-
-
-def bind(source: Filter, name: str, body: Filter) -> Filter:
-    """Return `source as $name | body`."""
-
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for each in source(value, scope):
-            yield from body(value, Scope(scope.budget, {**scope.variables, name: each}))
+        yield from handler(Place(caught), scope)
 
     return run
 
 
 def array(inner: Filter) -> Filter:
     """Return `[inner]`."""
-
-    def run(value: Any, scope: Scope) -> Iterator[Any]:
-        yield scope.budget.spend_for(list(inner(value, scope)))
-
-    return run
+    return computed(
+        lambda value, scope: iter((scope.budget.spend_for(list(values_of(inner, value, scope))),))
+    )
 
 
-def construct(members: list[tuple[Filter, Filter]]) -> Filter:
+def construct(members: Sequence[tuple[Filter, Filter]]) -> Filter:
     """Return `{name: value, ...}`: an object for each combination of their results."""
 
     def run(value: Any, scope: Scope) -> Iterator[Any]:
         pairs = [
-            [(name, item) for name in names(value, scope) for item in items(value, scope)]
+            [
+                (name, element)
+                for name in values_of(names, value, scope)
+                for element in values_of(items, value, scope)
+            ]
             for names, items in members
         ]
         for chosen in product(*pairs):
@@ -256,7 +281,7 @@ def construct(members: list[tuple[Filter, Filter]]) -> Filter:
                 raise JqError("a key of an object is not a string")
             yield scope.budget.spend_for(dict(chosen))
 
-    return run
+    return computed(run)
 
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {

@@ -1,123 +1,160 @@
 """Parses an expression of jq to its filter.
 
-pipe        sequence | term as $name "|" pipe
+pipe        definition* (sequence | term as PATTERNS "|" pipe | label $name "|" pipe)
 sequence    alternative ("," alternative)*
-alternative or ("//" alternative)?
-or, and, comparison, sum, product     by the precedence of their operators
-term        a value or a path, with any number of suffixes
+alternative assignment, "//", or, and, comparison, sum, product     by the precedence of operators
+term        a value, a path, a call or a fold, with any number of suffixes
+
+Names of variables and parameters are unique in the compiled expression: one that is bound again
+gets another number.
 """
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import orjson
-
-from kapiserver.simulation.jq import filters
-from kapiserver.simulation.jq.errors import MAX_DEPTH, MAX_SOURCE, JqSyntaxError
+from kapiserver.simulation.jq import control, filters
+from kapiserver.simulation.jq.assignments import ASSIGNMENTS
+from kapiserver.simulation.jq.control import Definition, Pattern
+from kapiserver.simulation.jq.errors import MAX_SOURCE, JqSyntaxError
 from kapiserver.simulation.jq.filters import COMPARISONS, Filter, constant, identity
+from kapiserver.simulation.jq.formats import FORMATS, interpolation
 from kapiserver.simulation.jq.functions import FUNCTIONS
+from kapiserver.simulation.jq.lexer import Token, tokens
+from kapiserver.simulation.jq.names import Functions, Names, Parameter
+from kapiserver.simulation.jq.token_reader import KEYWORDS, TokenReader
 from kapiserver.simulation.jq.values import ARITHMETIC
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>[ \t\r\n]+|\#[^\n]*)
-  | (?P<field>\.[A-Za-z_]\w*)
-  | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-  | (?P<string>"(?:[^"\\]|\\.)*")
-  | (?P<variable>\$[A-Za-z_]\w*)
-  | (?P<word>[A-Za-z_]\w*)
-  | (?P<symbol>//|==|!=|<=|>=|\.\.|[.\[\]{}()|,:?<>+\-*/%;])
-    """,
-    re.VERBOSE | re.ASCII | re.DOTALL,
-)
-_KEYWORDS = frozenset(
-    ("and", "or", "if", "then", "elif", "else", "end", "as", "try", "catch", "def", "reduce",
-     "foreach", "import", "include", "label")
-)  # fmt: skip
+_MAX_NUMBER = 1.7976931348623157e308
+_MAX_WHOLE = 1e17
 _CONSTANTS = {"null": None, "true": True, "false": False}
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    position: int
-
-
-def parse(source: str) -> Filter:
-    """Return the filter of an expression. Raises JqSyntaxError."""
-    if len(source) > MAX_SOURCE:
-        raise JqSyntaxError(f"the expression is longer than {MAX_SOURCE} characters")
-    parser = _Parser(source)
+def parse(source: str, functions: Functions) -> Filter:
+    """Return the filter of an expression, which may call functions. Raises JqSyntaxError."""
+    parser = _Parser(_limited(source), functions)
     result = parser.pipe()
     parser.expect_end()
     return result
 
 
-def _tokens(source: str) -> list[_Token]:
-    tokens, position = [], 0
-    while position < len(source):
-        found = _TOKEN.match(source, position)
-        if found is None:
-            raise JqSyntaxError(f"unexpected {source[position]!r} at position {position + 1}")
-        if found.lastgroup != "space":
-            tokens.append(_Token(found.lastgroup or "", found.group(), position))
-        position = found.end()
-    tokens.append(_Token("end", "end of the expression", len(source)))
-    return tokens
+def parse_definitions(source: str) -> Functions:
+    """Return the functions that a source defines. Each may call those before it."""
+    parser = _Parser(tokens(source), {})
+    while parser.definition():
+        pass
+    parser.expect_end()
+    return {
+        key: each for key, each in parser.names.functions.items() if isinstance(each, Definition)
+    }
 
 
-class _Parser:
-    """The tokens that are left, and the variables that are bound where they stand."""
+def _limited(source: str) -> list[Token]:
+    if len(source) > MAX_SOURCE:
+        raise JqSyntaxError(f"the expression is longer than {MAX_SOURCE} characters")
+    return tokens(source)
 
-    def __init__(self, source: str) -> None:
-        self._tokens = _tokens(source)[::-1]
-        self._variables: list[str] = []
-        self._depth = 0
+
+class _Parser(TokenReader):
+    """The tokens that are left, and the names that are known where they stand."""
+
+    def __init__(self, found: list[Token], functions: Functions) -> None:
+        super().__init__(found)
+        self.names = Names(functions)
 
     # Operators, from the weakest to the strongest.
 
     def pipe(self) -> Filter:
-        """Parse an expression with pipes."""
-        with self._nested():
-            left = self._sequence()
-            if self._accept("as"):
-                return self._binding(left)
-            stages = [left]
-            while self._accept("|"):
-                with self._nested():
-                    right = self._sequence()
-                    if self._accept("as"):
-                        stages.append(self._binding(right))
+        """Parse an expression with pipes, and the definitions before it."""
+        with self.nested():
+            if self.follows("def"):
+                with self.names.block():
+                    while self.definition():
+                        pass
+                    return self.pipe()
+            stages = [self._stage()]
+            while self.accept("|"):
+                with self.nested():
+                    if self.follows("def"):
+                        stages.append(self.pipe())
                         break
-                    stages.append(right)
-        result = stages[0]
-        for stage in stages[1:]:
-            result = filters.pipe(result, stage)
+                    stages.append(self._stage())
+        result = stages.pop()
+        while stages:
+            result = filters.pipe(stages.pop(), result)
         return result
+
+    def _stage(self) -> Filter:
+        if self.accept("label"):
+            return self._label()
+        return self._sequence()
+
+    def definition(self) -> bool:
+        """Parse a definition of a function if one follows."""
+        if not self.accept("def"):
+            return False
+        name = self.kind("word").text
+        names: list[str] = []
+        if self.accept("("):
+            names.append(self._parameter())
+            while self.accept(";"):
+                names.append(self._parameter())
+            self.expect(")")
+        self.expect(":")
+        definition = Definition(
+            parameters=[(self.names.unique(each), None) for each in names],
+        )
+        self.names.functions[name, len(names)] = definition
+        with self.names.block():
+            definition.parameters = [
+                self.names.bind_parameter(each, unique)
+                for each, (unique, _) in zip(names, definition.parameters, strict=True)
+            ]
+            definition.body = self.pipe()
+        self.expect(";")
+        return True
+
+    def _parameter(self) -> str:
+        token = self.next()
+        if token.kind not in ("word", "variable") or token.text in KEYWORDS:
+            raise self.error(token)
+        return token.text
+
+    def _label(self) -> Filter:
+        name = self.kind("variable").text
+        self.expect("|")
+        with self.names.block():
+            self.names.labels[name] = unique = self.names.unique(f"label {name}")
+            return control.label(unique, self.pipe())
 
     def _binding(self, source: Filter) -> Filter:
-        token = self._next()
-        if token.kind != "variable":
-            raise self._error(token)
-        self._expect("|")
-        self._variables.append(token.text)
-        body = self.pipe()
-        self._variables.pop()
-        return filters.bind(source, token.text, body)
+        """Parse what follows `as`."""
+        with self.names.block():
+            bound: dict[str, str] = {}
+            patterns = [self._pattern(bound)]
+            while self.accept("?//"):
+                patterns.append(self._pattern(bound))
+            self.expect("|")
+            return control.bind(source, patterns, self.pipe())
 
     def _sequence(self) -> Filter:
-        result = self._alternative()
-        while self._accept(","):
-            result = filters.comma(result, self._alternative())
+        result = self._assignment()
+        while self.accept(","):
+            result = filters.comma(result, self._assignment())
         return result
+
+    def _assignment(self) -> Filter:
+        result = self._alternative()
+        operate = ASSIGNMENTS.get(self.peek().text) if self.peek().kind == "symbol" else None
+        if operate is None:
+            return result
+        self.next()
+        return operate(result, self._alternative())
 
     def _alternative(self) -> Filter:
         operands = [self._or()]
-        while self._accept("//"):
+        while self.accept("//"):
             operands.append(self._or())
         result = operands.pop()
         while operands:
@@ -126,22 +163,22 @@ class _Parser:
 
     def _or(self) -> Filter:
         result = self._and()
-        while self._accept("or"):
+        while self.accept("or"):
             result = filters.logic(result, self._and(), decisive=True)
         return result
 
     def _and(self) -> Filter:
         result = self._comparison()
-        while self._accept("and"):
+        while self.accept("and"):
             result = filters.logic(result, self._comparison(), decisive=False)
         return result
 
     def _comparison(self) -> Filter:
         left = self._sum()
-        operate = COMPARISONS.get(self._peek().text) if self._peek().kind == "symbol" else None
+        operate = COMPARISONS.get(self.peek().text) if self.peek().kind == "symbol" else None
         if operate is None:
             return left
-        self._next()
+        self.next()
         return filters.combine(left, self._sum(), operate)
 
     def _sum(self) -> Filter:
@@ -152,17 +189,24 @@ class _Parser:
 
     def _arithmetic(self, operand: Callable[[], Filter], operators: str) -> Filter:
         result = operand()
-        while self._peek().kind == "symbol" and self._peek().text in operators:
-            operate = ARITHMETIC[self._next().text]
+        while self.peek().kind == "symbol" and self.peek().text in operators:
+            operate = ARITHMETIC[self.next().text]
             result = filters.combine(result, operand(), operate)
         return result
 
     # Terms.
 
     def _postfix(self) -> Filter:
-        with self._nested():
-            if self._accept("-"):
+        with self.nested():
+            if self.accept("-"):
                 return filters.combine(constant(0), self._postfix(), ARITHMETIC["-"])
+            if self.follows("def"):
+                return self.pipe()
+            term = self._suffixed_term()
+            return self._binding(term) if self.accept("as") else term
+
+    def _suffixed_term(self) -> Filter:
+        with self.nested():
             result = self._term()
             while True:
                 suffixed = self._suffix(result)
@@ -172,203 +216,278 @@ class _Parser:
 
     def _suffix(self, inner: Filter) -> Filter | None:
         """Parse a suffix of a term, such as `.a`, `[0]` or `?`; None if none follows."""
-        token = self._peek()
+        token = self.peek()
         if token.kind == "field":
-            return filters.pipe(inner, self._fields())
-        if self._accept("["):
+            return self._attempted(inner, self._fields())
+        if self.accept("["):
             return self._bracket(inner)
-        if self._accept("?"):
+        if self.accept("?"):
             return filters.attempt(inner)
         if token.text == "." and token.kind == "symbol":
-            self._next()
-            if self._accept("["):
+            self.next()
+            if self.accept("["):
                 return self._bracket(inner)
-            if self._peek().kind == "string":
+            if self.peek().kind == "string":
                 return filters.index(inner, self._string())
-            raise self._error(self._peek())
+            raise self.error(self.peek())
         return None
 
+    def _attempted(self, inner: Filter, suffix: Filter) -> Filter:
+        """Add a suffix. If `?` follows, that is only about errors of the suffix."""
+        return filters.pipe(inner, filters.attempt(suffix) if self.accept("?") else suffix)
+
     def _fields(self) -> Filter:
-        names = []
-        while self._peek().kind == "field":
-            names.append(self._next().text[1:])
+        """Parse fields up to the last one, or the one before it if `?` follows the last one."""
+        names = [self.next().text[1:]]
+        while self.peek().kind == "field" and self.peek(1).text != "?":
+            names.append(self.next().text[1:])
         return filters.fields(tuple(names))
 
     def _bracket(self, inner: Filter) -> Filter:
         """Parse what follows a left bracket after a term."""
-        if self._accept("]"):
-            return filters.iterate(inner)
-        start = constant(None) if self._is(":") else self.pipe()
-        if self._accept(":"):
-            end = constant(None) if self._is("]") else self.pipe()
-            self._expect("]")
+        if self.accept("]"):
+            return self._attempted(inner, filters.elements)
+        start = constant(None) if self.follows(":") else self.pipe()
+        if self.accept(":"):
+            end = constant(None) if self.follows("]") else self.pipe()
+            self.expect("]")
             return filters.part(inner, start, end)
-        self._expect("]")
+        self.expect("]")
         return filters.index(inner, start)
 
     def _term(self) -> Filter:
-        token = self._peek()
+        token = self.peek()
         match token.kind:
             case "field":
                 return self._fields()
             case "number":
-                return constant(orjson.loads(_json_number(self._next())))
+                return constant(_number(self.next()))
             case "string":
                 return self._string()
+            case "format":
+                return self._format()
             case "variable":
                 return self._variable()
             case "word":
                 return self._word()
             case "symbol":
                 return self._symbol()
-        raise self._error(token)
+        raise self.error(token)
 
     def _symbol(self) -> Filter:
-        token = self._next()
+        token = self.next()
         match token.text:
             case ".":
-                if self._peek().kind == "string":
+                if self.peek().kind == "string":
                     return filters.index(identity, self._string())
+                if self.accept("["):
+                    return self._bracket(identity)
                 return identity
             case "..":
-                return filters.descend
+                return self._call_of("recurse", [])
             case "(":
                 return self._closed(")")
             case "[":
-                return constant([]) if self._accept("]") else filters.array(self._closed("]"))
+                return constant([]) if self.accept("]") else filters.array(self._closed("]"))
             case "{":
                 return self._object()
-        raise self._error(token)
+        raise self.error(token)
 
     def _closed(self, end: str) -> Filter:
         result = self.pipe()
-        self._expect(end)
+        self.expect(end)
         return result
 
     def _variable(self) -> Filter:
-        token = self._next()
-        if token.text not in self._variables:
+        token = self.next()
+        if token.text == "$ENV":
+            return constant({})
+        if token.text not in self.names.variables:
             raise JqSyntaxError(f"variable not defined: {token.text}")
-        return filters.variable(token.text)
+        return filters.variable(self.names.variables[token.text])
 
-    def _string(self) -> Filter:
-        token = self._next()
-        if "\\(" in token.text:
-            raise JqSyntaxError("interpolation in strings is not supported")
-        try:
-            return constant(orjson.loads(token.text))
-        except orjson.JSONDecodeError:
-            raise self._error(token) from None
+    def _format(self) -> Filter:
+        token = self.next()
+        if token.text not in FORMATS:
+            raise JqSyntaxError(f"format not defined: {token.text}")
+        if self.peek().kind == "string":
+            return self._string(token.text)
+        return filters.computed(FORMATS[token.text])
+
+    def _string(self, form: str = "@text") -> Filter:
+        """Parse a string, whose interpolations are written in a format."""
+        parts: list[str | Filter] = [
+            part if isinstance(part, str) else self._inner(part) for part in self.next().parts
+        ]
+        if len(parts) == 1 and isinstance(parts[0], str):
+            return constant(parts[0])
+        return interpolation(parts, FORMATS[form])
+
+    def _inner(self, found: list[Token]) -> Filter:
+        """Parse the tokens of an interpolation."""
+        with self.reading(found):
+            result = self.pipe()
+            self.expect_end()
+        return result
 
     def _word(self) -> Filter:
-        token = self._next()
-        if token.text in _CONSTANTS:
-            return constant(_CONSTANTS[token.text])
-        if token.text == "if":
-            return self._condition()
-        if token.text == "try":
-            body = self._postfix()
-            handler = self._postfix() if self._accept("catch") else None
-            return filters.attempt(body, handler)
-        if token.text in _KEYWORDS:
-            raise self._error(token)
+        token = self.next()
+        match token.text:
+            case "null" | "true" | "false":
+                return constant(_CONSTANTS[token.text])
+            case "if":
+                return self._condition()
+            case "try":
+                body = self._suffixed_term()
+                handler = self._suffixed_term() if self.accept("catch") else None
+                return filters.attempt(body, handler)
+            case "reduce":
+                return self._reduce()
+            case "foreach":
+                return self._foreach()
+            case "break":
+                name = self.kind("variable").text
+                if name not in self.names.labels:
+                    raise JqSyntaxError(f"label not defined: {name}")
+                return control.leave(self.names.labels[name])
+        if token.text in KEYWORDS:
+            raise self.error(token)
         return self._call(token.text)
 
     def _call(self, name: str) -> Filter:
         arguments = []
-        if self._accept("("):
+        if self.accept("("):
             arguments.append(self.pipe())
-            while self._accept(";"):
+            while self.accept(";"):
                 arguments.append(self.pipe())
-            self._expect(")")
-        make = FUNCTIONS.get((name, len(arguments)))
-        if make is None:
+            self.expect(")")
+        return self._call_of(name, arguments)
+
+    def _call_of(self, name: str, arguments: list[Filter]) -> Filter:
+        key = (name, len(arguments))
+        function = self.names.functions.get(key)
+        if isinstance(function, Parameter):
+            return control.call_closure(function.name)
+        if function is not None:
+            return control.call(function, arguments)
+        if key not in FUNCTIONS:
             raise JqSyntaxError(f"function not defined: {name}/{len(arguments)}")
-        return make(*arguments)
+        return FUNCTIONS[key](*arguments)
+
+    def _reduce(self) -> Filter:
+        source, (pattern, init, update) = self._fold(2)
+        return control.reduce(source, pattern, init, update)
+
+    def _foreach(self) -> Filter:
+        source, (pattern, init, update, *extract) = self._fold(3)
+        return control.foreach(source, pattern, init, update, *(extract or [identity]))
+
+    def _fold(self, most: int) -> tuple[Filter, Any]:
+        """Parse the source, the pattern and the two or three expressions of a fold."""
+        source = self._suffixed_term()
+        self.expect("as")
+        with self.names.block():
+            outside = dict(self.names.variables)
+            pattern = self._pattern({})
+            inside, self.names.variables = self.names.variables, outside
+            self.expect("(")
+            bodies = [self.pipe()]
+            self.names.variables = inside
+            while len(bodies) < 2 or (len(bodies) < most and self.follows(";")):
+                self.expect(";")
+                bodies.append(self.pipe())
+            self.expect(")")
+        return source, (pattern, *bodies)
 
     def _condition(self) -> Filter:
-        with self._nested():
+        with self.nested():
             test = self.pipe()
-            self._expect("then")
+            self.expect("then")
             then = self.pipe()
             otherwise: Filter = identity
-            if self._accept("elif"):
+            if self.accept("elif"):
                 return filters.condition(test, then, self._condition())
-            if self._accept("else"):
+            if self.accept("else"):
                 otherwise = self.pipe()
-            self._expect("end")
+            self.expect("end")
         return filters.condition(test, then, otherwise)
+
+    # Objects and patterns.
 
     def _object(self) -> Filter:
         members = []
-        while not self._is("}"):
+        while not self.follows("}"):
             members.append(self._member())
-            if not self._accept(","):
+            if not self.accept(","):
                 break
-        self._expect("}")
+        self.expect("}")
         return filters.construct(members)
 
     def _member(self) -> tuple[Filter, Filter]:
-        token = self._peek()
+        token = self.peek()
         if token.kind == "variable":
             return constant(token.text[1:]), self._variable()
-        if token.kind == "word":
-            name = constant(self._next().text)
-        elif token.kind == "string":
-            name = self._string()
-        else:
-            self._expect("(")
-            name = self._closed(")")
-        if self._accept(":"):
-            return name, self._alternative()
+        name = self._key()
+        if self.accept(":"):
+            return name, self._member_value()
         return name, filters.index(identity, name)
 
-    # Tokens.
+    def _member_value(self) -> Filter:
+        """Parse terms with pipes between them."""
+        with self.nested():
+            result = self._alternative()
+            while self.accept("|"):
+                result = filters.pipe(result, self._alternative())
+            return result
 
-    def _peek(self) -> _Token:
-        return self._tokens[-1]
+    def _key(self) -> Filter:
+        token = self.peek()
+        if token.kind == "word":
+            return constant(self.next().text)
+        if token.kind == "string":
+            return self._string()
+        self.expect("(")
+        return self._closed(")")
 
-    def _next(self) -> _Token:
-        token = self._tokens[-1]
-        if token.kind != "end":
-            self._tokens.pop()
-        return token
+    def _pattern(self, bound: dict[str, str]) -> Pattern:
+        """Parse a pattern, and bind its variables."""
+        with self.nested():
+            if self.peek().kind == "variable":
+                return Pattern(variable=self.names.bind(self.next().text, bound))
+            if self.accept("["):
+                return self._array_pattern(bound)
+            self.expect("{")
+            parts = [self._member_pattern(bound)]
+            while self.accept(","):
+                parts.append(self._member_pattern(bound))
+            self.expect("}")
+            return Pattern(parts=parts, kind="object")
 
-    def _is(self, text: str) -> bool:
-        token = self._tokens[-1]
-        return token.text == text and token.kind in ("symbol", "word")
+    def _array_pattern(self, bound: dict[str, str]) -> Pattern:
+        parts = [(constant(0), self._pattern(bound))]
+        while self.accept(","):
+            parts.append((constant(len(parts)), self._pattern(bound)))
+        self.expect("]")
+        return Pattern(parts=parts, kind="array")
 
-    def _accept(self, text: str) -> bool:
-        """Go behind a symbol or keyword if it follows."""
-        if not self._is(text):
-            return False
-        self._next()
-        return True
-
-    def _expect(self, text: str) -> None:
-        if not self._accept(text):
-            raise self._error(self._peek())
-
-    def expect_end(self) -> None:
-        """Raise JqSyntaxError unless the expression is at its end."""
-        if self._peek().kind != "end":
-            raise self._error(self._peek())
-
-    @contextlib.contextmanager
-    def _nested(self) -> Iterator[None]:
-        if self._depth >= MAX_DEPTH:
-            raise JqSyntaxError("the expression is nested too deeply")
-        self._depth += 1
-        yield
-        self._depth -= 1
-
-    def _error(self, token: _Token) -> JqSyntaxError:
-        return JqSyntaxError(f"unexpected {token.text!r} at position {token.position + 1}")
+    def _member_pattern(self, bound: dict[str, str]) -> tuple[Filter, Pattern]:
+        if self.peek().kind == "variable":
+            text = self.next().text
+            pattern = Pattern(variable=self.names.bind(text, bound))
+            if self.accept(":"):
+                inner = self._pattern(bound)
+                pattern = Pattern(pattern.variable, inner.parts, inner.kind)
+            return constant(text[1:]), pattern
+        key = self._key()
+        self.expect(":")
+        return key, self._pattern(bound)
 
 
-def _json_number(token: _Token) -> Any:
-    text = token.text
-    if len(text) > 30:
+def _number(token: Token) -> int | float:
+    """Return a number; one that is too large becomes the largest one."""
+    if len(token.text) > 30:
         raise JqSyntaxError("a number is too long")
-    number = float(text)
-    return str(int(number)) if number == int(number) else repr(number)
+    if token.text.isdigit():
+        return int(token.text)
+    number = min(float(token.text), _MAX_NUMBER)
+    return int(number) if number == int(number) and number <= _MAX_WHOLE else number

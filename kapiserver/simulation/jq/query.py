@@ -6,19 +6,21 @@ from typing import Any
 
 from kapiserver.api.types import Value
 from kapiserver.simulation.jq.errors import Budget, JqError, StepsExceeded
-from kapiserver.simulation.jq.filters import Scope
+from kapiserver.simulation.jq.filters import Scope, values_of
 from kapiserver.simulation.jq.parser import parse
+from kapiserver.simulation.jq.prelude import prelude
 
 
 class Query:
     """An expression. Raises JqSyntaxError if it cannot be parsed."""
 
     def __init__(self, source: str) -> None:
-        self._filter = parse(source)
+        self._filter = parse(source, prelude())
 
-    def evaluate(self, value: Value) -> list[Any]:
-        """Return all results for a value, which is not changed. Raises JqError."""
+    def evaluate(self, value: Value, now: float = 0.0) -> list[Any]:
+        """Return all results for a value, which is not changed, at a time in seconds since 1970.
+        Raises JqError."""
         try:
-            return list(self._filter(value, Scope(Budget())))
+            return list(values_of(self._filter, value, Scope(Budget(), now=now)))
         except (StepsExceeded, RecursionError):
             raise JqError("the expression takes too long") from None

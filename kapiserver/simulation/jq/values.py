@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kapiserver.simulation.jq.errors import JqError
@@ -45,7 +46,14 @@ def compare(left: Any, right: Any) -> int:
         names = compare(sorted(left), sorted(right))
         return names or compare(_sorted_values(left), _sorted_values(right))
 
-    return 0 if left is None else (left > right) - (left < right)
+    return 0 if left is None else _compare_scalars(left, right)
+
+
+def _compare_scalars(left: Any, right: Any) -> int:
+    """Compare two values of one type. What is not a number is less than each number, and itself."""
+    if left == right:
+        return 0
+    return -1 if left < right or left != left else 1
 
 
 def _sorted_values(value: Any) -> list[Any]:
@@ -72,16 +80,45 @@ def _add(left: Any, right: Any) -> Any:
 def _subtract(left: Any, right: Any) -> Any:
     kind = _common_type(left, right, "subtract")
     if kind == "array":
-        return [each for each in left if all(compare(each, other) for other in right)]
+        removed = sorted(map(sort_key, right))
+        return [each for each in left if not _is_among(removed, each)]
     if kind != "number":
         raise _mismatch("subtract", left, right)
     return left - right
 
 
+def _is_among(ordered: Sequence[Any], value: Any) -> bool:
+    """Report whether a value is among keys of values in their order."""
+    key = sort_key(value)
+    at = bisect.bisect_left(ordered, key)
+    return at < len(ordered) and not key < ordered[at]
+
+
 def _multiply(left: Any, right: Any) -> Any:
+    kinds = {type_of(left), type_of(right)}
+    if kinds == {"string", "number"}:
+        return _repeat(left, right) if isinstance(left, str) else _repeat(right, left)
+    if kinds == {"object"}:
+        return _merge(left, right)
     if _common_type(left, right, "multiply") != "number":
         raise _mismatch("multiply", left, right)
     return _finite(float(left) * right) if abs(left) > 1e9 or abs(right) > 1e9 else left * right
+
+
+def _repeat(text: str, times: float) -> str | None:
+    if times < 0 or times != times:
+        return None
+    if len(text) * times > _MAX_TEXT:
+        raise JqError("a string is too long")
+    return text * int(times)
+
+
+def _merge(left: Any, right: Any) -> Any:
+    merged = dict(left)
+    for name, value in right.items():
+        both = isinstance(merged.get(name), dict) and isinstance(value, dict)
+        merged[name] = _merge(merged[name], value) if both else value
+    return merged
 
 
 def _divide(left: Any, right: Any) -> Any:

@@ -42,9 +42,9 @@ def jq(source: str) -> Results:
     except JqSyntaxError as error:
         raise StageError(f"jq: {source}: {error}") from None
 
-    def results(obj: Tree, _now: float) -> list[Any] | None:
+    def results(obj: Tree, now: float) -> list[Any] | None:
         try:
-            return [result for result in query.evaluate(obj) if result is not None]
+            return [result for result in query.evaluate(obj, now) if result is not None]
         except JqError:
             return None
 

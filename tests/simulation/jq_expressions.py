@@ -220,6 +220,11 @@ pick(.x.y)
 .metadata.labels["x"] = "y" | .metadata.labels
 .a[2] = 1 | .a
 .a[-1] = 1
+"abc" | .[0] = 1
+"abc" | .[1:] = ["x"]
+[1] | .a = 1
+"" | .a = 1
+{} | .[1:] = [1]
 {} | .["a", "b"] = 1
 1 |= 2
 .a = 1 | .b = 2 | del(.metadata, .status)

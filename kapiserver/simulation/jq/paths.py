@@ -88,9 +88,10 @@ def set_path(value: Any, path: Path, new: Any, budget: Budget) -> Any:
     key, *rest = path
     replaced = set_path(item(value, key), tuple(rest), new, budget)
     if isinstance(key, str):
-        budget.spend_for_copy(value or ())
-        return {**(value or {}), key: replaced}
-    copy: list[Any] = list(value or ())
+        fields = _expected(value, "object", {})
+        budget.spend_for_copy(fields)
+        return {**fields, key: replaced}
+    copy = list(_expected(value, "array", []))
     budget.spend_for_copy(copy)
     if isinstance(key, dict):
         if not isinstance(replaced, list):
@@ -99,6 +100,13 @@ def set_path(value: Any, path: Path, new: Any, budget: Budget) -> Any:
         copy[low:high] = replaced
         return copy
     return _with_element(copy, _position(key), replaced, budget)
+
+
+def _expected(value: Any, kind: str, empty: Any) -> Any:
+    """Return a value of a type, for null the empty one. Raises JqError."""
+    if value is not None and type_of(value) != kind:
+        raise JqError(f"expected an {kind} but got: {type_of(value)}")
+    return empty if value is None else value
 
 
 def _with_element(copy: list[Any], position: int, new: Any, budget: Budget) -> list[Any]:
@@ -116,10 +124,14 @@ def _with_element(copy: list[Any], position: int, new: Any, budget: Budget) -> l
 def delete_paths(value: Any, paths: list[Path], budget: Budget) -> Any:
     """Return a copy without what the paths lead to; the last first, so that no position changes
     before it is used. Raises JqError."""
-    order = functools.cmp_to_key(lambda one, other: compare(list(one), list(other)))
+    order = functools.cmp_to_key(_compare_paths)
     for path in sorted(paths, key=order, reverse=True):
         value = _without(value, path, budget)
     return value
+
+
+def _compare_paths(one: Path, other: Path) -> int:
+    return compare(list(one), list(other))
 
 
 def _without(value: Any, path: Path, budget: Budget) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from kapiserver.simulation.jq.parser import Functions, parse_definitions
+from kapiserver.simulation.jq.names import Functions
+from kapiserver.simulation.jq.parser import parse_definitions
 
 _SOURCE = r"""
 def first: .[0];

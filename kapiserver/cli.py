@@ -27,6 +27,7 @@ from kapiserver.controllers.registry import REGISTRY, enabled_controllers
 from kapiserver.flags import add_recode_flags, add_serve_flags
 from kapiserver.flags.backends import backend_pairs
 from kapiserver.flags.certificates import CLUSTER_SIGNERS
+from kapiserver.flags.storage import storage_of
 from kapiserver.flags.values import DEFAULTS
 from kapiserver.rpc_commands import add_rpc_commands
 from kapiserver.storage.backends import backend_of
@@ -182,7 +183,7 @@ def config_of(options: argparse.Namespace) -> Config:
     _check_authentication(options)
     _check_audit_batches(options)
     _check_names(options)
-    storage = _storage_of(options)
+    storage = storage_of(options)
     _check_workers_and_rpc(options, storage)
     data_dir: Path = options.data_dir
     emulated_version = ",".join(options.emulated_version)
@@ -242,18 +243,6 @@ def check_controllers(controllers: Sequence[str], *, simulate: bool) -> None:
 
         registry = (*REGISTRY, *SIMULATORS)
     enabled_controllers(controllers, registry)
-
-
-def _storage_of(options: argparse.Namespace) -> str:
-    """Return the specification of the store. Raises ValueError."""
-    if options.etcd_servers is None:
-        storage: str = options.storage or f"sqlite:{options.data_dir / 'kapiserver.db'}"
-        return storage
-    if not options.etcd_servers:  # e.g. an unset shell variable; do not fall back to SQLite
-        raise ValueError("--etcd-servers must be specified")
-    if options.storage:
-        raise ValueError("--storage and --etcd-servers cannot both be set")
-    return f"etcd:{','.join(options.etcd_servers)}"
 
 
 def _check_workers_and_rpc(options: argparse.Namespace, storage: str) -> None:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import AdmissionPlugins
@@ -28,8 +27,8 @@ from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.config import AuditSettings, Config, SimulationSettings, StoreSettings
-from kapiserver.apiserver.context import Filter, Handler, Server
+from kapiserver.apiserver.config import Config, SimulationSettings, StoreSettings
+from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.file_watch import FileWatch
@@ -37,15 +36,14 @@ from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
 from kapiserver.apiserver.health import server_health
 from kapiserver.apiserver.http_client.upstreams import Upstreams
 from kapiserver.apiserver.metrics import Metrics
-from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import make_scheme
-from kapiserver.apiserver.user import User
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.certificates.csr_signing import check_signing_files
 from kapiserver.controllers.descriptor import ControllerDescriptor
 from kapiserver.host import Host
 from kapiserver.parts import DEFAULT_PARTS, Parts
+from kapiserver.server_parts import compose, make_audit, new_client
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.kv.contract import KV
@@ -53,7 +51,6 @@ from kapiserver.storage.objects.store_registry import Converter, StoreHooks, Sto
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.storage.encryption.config import EncryptionFile
 
@@ -198,10 +195,10 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         api_services=APIServices(basis.scheme, stores),
         back_ends=back_ends.get,
         local_kubelet=_local_kubelet(config.simulation, clock),
-        new_client=_new_client,
+        new_client=new_client,
         health=server_health(config.store, kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
-        audit=_audit(config.audit, basis.codecs, clock, metrics),
+        audit=make_audit(config.audit, basis.codecs, clock, metrics),
         authenticator=authentication.authenticator,
         service_account_tokens=basis.account_tokens,
         authorizer=authorizer,
@@ -217,7 +214,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     return Cluster(
         server=server,
         kv=kv,
-        handle=_compose(server, parts.filters),
+        handle=compose(server, parts.filters),
         authentication=authentication,
         back_ends=back_ends,
         plugins=plugins,
@@ -255,37 +252,12 @@ def _file_watch(
     return watch
 
 
-def _audit(
-    settings: AuditSettings, codecs: CodecFactory, clock: Clock, metrics: Metrics
-) -> AuditLog | None:
-    files = (settings.audit_policy_file, settings.audit_webhook_config_file)
-    if not settings.audit_log_path and files == (None, None):
-        return None
-    from kapiserver.apiserver.audit.log import make_audit_log  # loads a YAML parser
-
-    return make_audit_log(settings, codecs, clock, metrics)
-
-
 def _local_kubelet(settings: SimulationSettings, clock: Clock) -> LocalKubelet | None:
     if not settings.simulate:
         return None
     from kapiserver.simulation.streams.kubelet import SimulatedKubelet  # only if it is simulated
 
     return SimulatedKubelet(clock, has_host_access=settings.simulate_host_access)
-
-
-def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:
-    from kapiserver.apiserver.internal_client import InternalClient  # not needed at start
-
-    return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
-
-
-def _compose(server: Server, filters: Sequence[Filter]) -> Handler:
-    """Wrap the filters around the routes, the first in the list outermost."""
-    handle = route(server)
-    for wrap in reversed(filters):
-        handle = wrap(server, handle)
-    return handle
 
 
 def _media_types(gates: FeatureGates) -> Sequence[MediaType]:

@@ -22,12 +22,13 @@ from kapiserver.flags.certificates import add_certificate_flags, add_signing_fla
 from kapiserver.flags.kubelets import add_kubelet_flags
 from kapiserver.flags.nodes import add_node_flags
 from kapiserver.flags.rpc import add_rpc_flags
+from kapiserver.flags.serving import add_address_flags
 from kapiserver.flags.simulation import add_simulation_flags
+from kapiserver.flags.storage import add_storage_flags
 from kapiserver.flags.values import (
     DEFAULTS,
     boolean,
     names,
-    port,
     port_or_off,
     seconds,
     size,
@@ -87,15 +88,7 @@ def add_recode_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_serving(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--bind-address", default="127.0.0.1", metavar="IP",
-        help="IP address on which to serve HTTPS (--secure-port). 0.0.0.0 or :: serves on all "
-        "network interfaces. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--secure-port", type=port, default=6443, metavar="PORT",
-        help="Port for HTTPS, from 0 to 65535; 0 picks a free port. Default: %(default)s.",
-    )  # fmt: skip
+    add_address_flags(group)
     group.add_argument(
         "--insecure-port", type=port_or_off, metavar="PORT",
         help="Port for plain HTTP on the loopback interface, from 1 to 65535; 0 turns it off. "
@@ -182,33 +175,7 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_storage(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--data-dir", type=Path, default=Path(".data"), metavar="DIR",
-        help="Directory of every file whose own flag is not set: store, certificates and "
-        "kubeconfig. Created if missing. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--storage", metavar="SPEC",
-        help="Where objects are stored: sqlite:PATH, sqlite::memory: (lost at exit) or "
-        "etcd:URL,... Excludes --etcd-servers. Default: sqlite:DIR/kapiserver.db, with DIR "
-        "from --data-dir.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-servers", type=names, metavar="URL,...",
-        help="URLs of the members of an etcd cluster to store objects in, such as "
-        "https://10.0.0.1:2379. Excludes --storage. Default: --storage decides.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH",
-        help="Path that begins every key in the store, whether it is etcd or SQLite. "
-        "Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-compaction-interval", type=seconds, metavar="DURATION",
-        default=DEFAULTS.etcd_compaction_interval,
-        help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
-        "watches and list pages need them. 0 keeps them all. Default: 5m.",
-    )  # fmt: skip
+    add_storage_flags(group)
     group.add_argument(
         "--event-ttl", type=seconds, default=3600.0, metavar="DURATION",
         help="How long Events are kept, such as 90m or 1h30m, in full seconds. Default: 1h.",

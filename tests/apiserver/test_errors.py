@@ -66,6 +66,7 @@ from kapiserver.controllers.workloads.horizontal_pod_autoscaler.replica_calculat
     MetricsError,
 )
 from kapiserver.controllers.workloads.pod_control import PodError
+from kapiserver.extension.schemas import UnusableType
 from kapiserver.rpc.errors import OutOfRange
 from kapiserver.rpc.generator.problems import InvalidDefinitions
 from kapiserver.rpc.loading import BadGroups
@@ -92,7 +93,8 @@ BASES = {
 """Base classes, never raised themselves."""
 STARTUP_ERRORS = {
     BadAdmissionConfiguration, BadConfiguration, BadGroups, BadManifest, BadTokenFile,
-    ForeignKubeconfig, InvalidEncryptionConfig, MissingExtra, SocketInUse, WorkerFailed,
+    ForeignKubeconfig, InvalidEncryptionConfig, MissingExtra, SocketInUse, UnusableType,
+    WorkerFailed,
 }  # fmt: skip
 """Errors that end the start of a server."""
 CAUGHT = {

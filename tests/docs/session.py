@@ -23,8 +23,10 @@ from tests.storage import etcd_server
 PORTS = ("6443", "6444", "8080", "2379", "2380")
 """Ports on the pages."""
 COMMAND_SECONDS = 120
-_SERVER = re.compile(r"kapiserver (serve|testing-server|rpc serve)\b")
-_READY = re.compile("kubectl get namespaces|controlToken")
+_SERVER = re.compile(
+    r"kapiserver (serve|testing-server|rpc serve)\b|python \w+\.py --secure-port\b"
+)
+_READY = re.compile(r"^  kubectl get \w+|controlToken")
 _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),

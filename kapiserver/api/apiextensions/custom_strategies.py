@@ -78,6 +78,10 @@ class CustomStrategy(Strategy):
             new.pop("status", None)
             if "status" in old:
                 new["status"] = copy_tree(old["status"])
+        self.count_generation(new, old)
+
+    def count_generation(self, new: Tree, old: Tree) -> None:
+        """Set `metadata.generation` to that of the old object, plus one if the content changes."""
         changed = _content(new) != _content(old)
         metadata_of(new)["generation"] = generation_of(old) + changed
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.custom_kinds import Definition
+from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
@@ -113,7 +114,7 @@ class CustomResources:
             return False
         try:
             await self.store.get(ObjectKey("", f"{plural}.{group}"))
-        except NotFound:
+        except (NotFound, NotRegistered):  # an extension API server has no definitions
             return False
         return True
 

@@ -1,0 +1,106 @@
+"""The command line of an extension API server: `ApiServer(...).main()`.
+
+The flags are those of `kapiserver serve` that have a meaning here, and those of Go's extension API
+servers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kapiserver.apiserver.config import SECTIONS, Config
+from kapiserver.apiserver.output import STANDARD_OUTPUT
+from kapiserver.apiserver.serving import logs
+from kapiserver.apiserver.serving.event_loop import loop_factory
+from kapiserver.apiserver.serving.process_memory import manage_memory, use_one_heap
+from kapiserver.apiserver.serving.signals import ServerSignals
+from kapiserver.extension.resources import Resource
+from kapiserver.extension.serving import RunningServer, serve
+from kapiserver.flags.audit import add_audit_flags
+from kapiserver.flags.backends import add_backend_flags
+from kapiserver.flags.certificates import add_certificate_flags
+from kapiserver.flags.serving import add_address_flags
+from kapiserver.flags.storage import add_storage_flags, storage_of
+
+
+def run(resources: Sequence[Resource[Any]], arguments: Sequence[str] | None = None) -> int:
+    """Serve until a signal and return the exit code; an error is one line on standard error."""
+    options = _parser(resources).parse_args(arguments)
+    try:
+        _serve(resources, options)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if options.verbose:
+            raise
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _parser(resources: Sequence[Resource[Any]]) -> argparse.ArgumentParser:
+    names = ", ".join(resource.name for resource in resources)
+    parser = argparse.ArgumentParser(description=f"Serve {names} until SIGTERM or SIGINT.")
+    add_address_flags(parser.add_argument_group("serving"))
+    add_certificate_flags(parser.add_argument_group("certificates"))
+    add_audit_flags(parser.add_argument_group("audit"))
+    add_storage_flags(parser.add_argument_group("storage"))
+    add_backend_flags(parser)
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0,
+        help="Log each request to standard error; -vv logs debug messages too. By default (0) "
+        "only warnings and errors are logged.",
+    )  # fmt: skip
+    return parser
+
+
+def config_of(options: argparse.Namespace) -> Config:
+    """Return the settings of parsed flags. Raises ValueError for flags that contradict each
+    other."""
+    settings = {name: value for name, value in vars(options).items() if name in SECTIONS}
+    return Config.of(**settings).replace(
+        storage=storage_of(options),
+        cert_dir=options.cert_dir or options.data_dir / "certificates",
+        kubeconfig_out=options.data_dir / "kubeconfig",
+        tls_sni_cert_key=tuple(options.tls_sni_cert_key),
+        verbosity=options.verbose,
+    )
+
+
+def _serve(resources: Sequence[Resource[Any]], options: argparse.Namespace) -> None:
+    use_one_heap()
+    config = config_of(options)
+    logs.set_up(config.serving.verbosity)
+    options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_serve_until_signal(resources, config))
+
+
+async def _serve_until_signal(resources: Sequence[Resource[Any]], config: Config) -> None:
+    signals = ServerSignals()
+    async with serve(resources, config) as running:
+        STANDARD_OUTPUT.write(_greeting(resources, running))
+        manage_memory()
+        signals.serve(reload=running.reload, status=lambda: _status(running))
+        await signals.stop.wait()
+
+
+def _greeting(resources: Sequence[Resource[Any]], running: RunningServer) -> str:
+    lines = [f"serving {running.url}"]
+    if running.kubeconfig is not None:
+        lines.append(f"  export KUBECONFIG={running.kubeconfig.resolve()}")
+        lines += [f"  kubectl get {resource.plural}" for resource in resources[:1]]
+    return "\n".join(lines) + "\n"
+
+
+def _status(running: RunningServer) -> Mapping[str, object]:
+    server = running.server
+    return {
+        "requests": sum(server.metrics.in_flight.values.values()),
+        "watches": server.metrics.requests.open_streams,
+        "objects": sum(store.cache.count for store in server.stores.in_use()),
+    }

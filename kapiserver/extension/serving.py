@@ -1,0 +1,218 @@
+"""Serves declared resources: makes the parts of a server that an extension API server needs.
+
+It has no users, roles, controllers or CustomResourceDefinitions of its own, so that its store has
+the objects of its resources and nothing else. Filters, handlers, discovery, OpenAPI, stores,
+audit, metrics and health are those of `kapiserver serve`.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from kapiserver.api.groups import GROUPS
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.admission.plugins import AdmissionPlugins
+from kapiserver.apiserver.aggregation.api_services import APIServices
+from kapiserver.apiserver.aggregation.lazy_back_ends import LazyBackEnds
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.customresources.custom_resources import CustomResources
+from kapiserver.apiserver.file_watch import FileWatch
+from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.filters.recovery import error_response
+from kapiserver.apiserver.health import Health, check_log
+from kapiserver.apiserver.http_client.upstreams import Upstreams
+from kapiserver.apiserver.metrics import Metrics
+from kapiserver.apiserver.serving.kubeconfig import write_if_space
+from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
+from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls_reload import ReloadingContext
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.extension.access import Access
+from kapiserver.extension.kinds import declared_kinds
+from kapiserver.extension.resources import Resource
+from kapiserver.host import Host
+from kapiserver.server_parts import compose, make_audit, new_client
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
+from kapiserver.storage.kv.compaction import Compactor
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.objects.store_registry import StoreRegistry
+from kapiserver.storage.wrappers.metered_store import MeteredStore
+
+_SHARED_GROUPS = tuple(group for group in GROUPS if group.name == "autoscaling")
+"""The groups whose kinds are bodies of subresources: Scale. They are not served."""
+START_HOOK = "generic-apiserver-start-informers"
+
+
+class RunningServer(Struct, frozen=True, kw_only=True):
+    """An extension API server that accepts requests.
+
+    server      its parts
+    url         the HTTPS URL, or the plain one without HTTPS
+    reload      reads again the files that may change while the server runs
+    ca_file     CA of the serving certificate; None without HTTPS
+    kubeconfig  file of an administrator's kubeconfig; None if there is no port, or no space
+    """
+
+    server: Server
+    url: str
+    reload: Callable[[], None]
+    ca_file: Path | None
+    kubeconfig: Path | None
+
+
+@asynccontextmanager
+async def serve(
+    resources: Sequence[Resource[Any]],
+    config: Config | None = None,
+    *,
+    clock: Clock | None = None,
+) -> AsyncIterator[RunningServer]:
+    """Serve resources on the ports of the settings until the block ends, then drain. Raises
+    ValueError and OSError for an unusable setting or file, StorageError."""
+    async with AsyncExitStack() as stack:
+        config, certificates = _with_certificates(config or Config(), stack)
+        host, clock = Host(config), clock or SystemClock()
+        kv = await stack.enter_async_context(host.open_store(config, clock))
+        files = FileWatch(SystemClock())
+        access = Access(config, clock)
+        server = _make(resources, config, clock, host, kv, files, access)
+        stack.callback(server.stores.stop)
+        stack.enter_context(host.memory_limit.subscribe(server.stores.free_memory))
+        http = host.http_server(compose(server, FILTERS), functools.partial(error_response, server))
+        stack.push_async_callback(_drain, server, http)
+        await _start(server, kv, files, access, stack)
+        yield await _listen(server, http, files, certificates)
+
+
+def _with_certificates(config: Config, stack: AsyncExitStack) -> tuple[Config, Credentials | None]:
+    """Return the settings with the folder of certificates, and the certificates of HTTPS."""
+    if config.serving.secure_port is None:
+        return config, None
+    folder = config.certificates.cert_dir
+    if folder is None:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="kapiserver-"))
+        folder = Path(name)
+    config = config.replace(cert_dir=folder)
+    return config, ensure_certificates(config, folder)
+
+
+def _make(
+    resources: Sequence[Resource[Any]],
+    config: Config,
+    clock: Clock,
+    host: Host,
+    kv: KV,
+    files: FileWatch,
+    access: Access,
+) -> Server:
+    """Return the parts of the server, connected."""
+    metrics = Metrics()
+    scheme = Scheme(_SHARED_GROUPS, is_enabled=lambda *_: False)
+    scheme.custom = declared_kinds(resources)
+    codecs = CodecFactory(scheme)
+    observe = metrics.storage_observer(scheme.resource_at)
+    stores = StoreRegistry(
+        MeteredStore(kv, observe, root=config.store.key_root),
+        scheme,
+        codecs,
+        clock,
+        host.offloader,
+        root=config.store.key_root,
+    )
+    plugins = AdmissionPlugins((), config, clock, metrics, files, host.offloader)
+    return Server(
+        config=config,
+        scheme=scheme,
+        codecs=codecs,
+        stores=stores,
+        clock=clock,
+        offloader=host.offloader,
+        custom_resources=CustomResources(scheme, stores),
+        upstreams=Upstreams(config.kubelets, host.offloader),
+        api_services=APIServices(scheme, stores),
+        back_ends=LazyBackEnds(config.aggregation, stores, host.offloader, files).get,
+        new_client=new_client,
+        health=_health(kv),
+        metrics=metrics,
+        audit=make_audit(config.audit, codecs, clock, metrics),
+        authenticator=access.authenticator,
+        authorizer=access.authorizer,
+        memory_limit=host.memory_limit,
+        plugin_chain=plugins.chain,
+    )
+
+
+def _health(kv: KV) -> Health:
+    async def check_store() -> None:
+        await kv.current_revision()
+
+    return Health(
+        alive={"log": check_log, "etcd": check_store},
+        ready={"etcd-readiness": kv.writable},
+        hooks=(START_HOOK,),
+    )
+
+
+async def _start(
+    server: Server, kv: KV, files: FileWatch, access: Access, stack: AsyncExitStack
+) -> None:
+    """Start what runs beside the requests."""
+    store = server.config.store
+    compactor = Compactor(kv, server.clock, store.etcd_compaction_interval, root=store.key_root)
+    compactor.start()
+    stack.callback(compactor.stop)
+    files.start()
+    stack.callback(files.stop)
+    if server.audit is not None:
+        server.audit.start()
+        stack.push_async_callback(server.audit.stop)
+    await access.start()
+    stack.push_async_callback(access.stop)
+    await server.stores.load_token_codec()
+    server.health.finish(START_HOOK)
+
+
+async def _listen(
+    server: Server, http: HttpServer, files: FileWatch, certificates: Credentials | None
+) -> RunningServer:
+    """Open the ports and write the kubeconfig."""
+    serving = server.config.serving
+    url, kubeconfig, context = "", None, None
+    if serving.insecure_port is not None:
+        url = f"http://{LOOPBACK}:{await http.listen_insecure(serving.insecure_port)}"
+    if certificates is not None:
+        context = ReloadingContext(certificates)
+        port = await http.listen_secure(serving.bind_address, serving.secure_port or 0, context)
+        url = f"https://{url_host(serving.bind_address)}:{port}"
+        folder = server.config.certificates.cert_dir
+        assert folder is not None  # _with_certificates sets it
+        kubeconfig = serving.kubeconfig_out or folder / "kubeconfig"
+        if not write_if_space(kubeconfig, url=url, credentials=certificates):
+            kubeconfig = None
+    return RunningServer(
+        server=server,
+        url=url,
+        reload=functools.partial(_reload, files, context),
+        ca_file=certificates.ca if certificates is not None else None,
+        kubeconfig=kubeconfig,
+    )
+
+
+def _reload(files: FileWatch, context: ReloadingContext | None) -> None:
+    """Read certificates and watched files again. An unusable one is logged and changes nothing."""
+    if context is not None:
+        context.reload()
+    files.read_all()
+
+
+async def _drain(server: Server, http: HttpServer) -> None:
+    server.health.drain()
+    await http.drain(server.config.limits.shutdown_timeout)

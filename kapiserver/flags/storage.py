@@ -1,0 +1,51 @@
+"""The flags of the store, which every API server of this project has."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kapiserver.flags.values import DEFAULTS, names, seconds
+
+
+def add_storage_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags that say where objects are stored."""
+    group.add_argument(
+        "--data-dir", type=Path, default=Path(".data"), metavar="DIR",
+        help="Directory of every file whose own flag is not set: store, certificates and "
+        "kubeconfig. Created if missing. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--storage", metavar="SPEC",
+        help="Where objects are stored: sqlite:PATH, sqlite::memory: (lost at exit) or "
+        "etcd:URL,... Excludes --etcd-servers. Default: sqlite:DIR/kapiserver.db, with DIR "
+        "from --data-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-servers", type=names, metavar="URL,...",
+        help="URLs of the members of an etcd cluster to store objects in, such as "
+        "https://10.0.0.1:2379. Excludes --storage. Default: --storage decides.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH",
+        help="Path that begins every key in the store, whether it is etcd or SQLite. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-compaction-interval", type=seconds, metavar="DURATION",
+        default=DEFAULTS.etcd_compaction_interval,
+        help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
+        "watches and list pages need them. 0 keeps them all. Default: 5m.",
+    )  # fmt: skip
+
+
+def storage_of(options: argparse.Namespace) -> str:
+    """Return the specification of the store. Raises ValueError."""
+    if options.etcd_servers is None:
+        storage: str = options.storage or f"sqlite:{options.data_dir / 'kapiserver.db'}"
+        return storage
+    if not options.etcd_servers:  # e.g. an unset shell variable; do not fall back to SQLite
+        raise ValueError("--etcd-servers must be specified")
+    if options.storage:
+        raise ValueError("--storage and --etcd-servers cannot both be set")
+    return f"etcd:{','.join(options.etcd_servers)}"

@@ -15,6 +15,8 @@ from kapiserver.controllers.defaults.bootstrap import canonical_tree
 from kapiserver.controllers.rbac.bootstrap import completed
 from kapiserver.controllers.rbac.policy import bootstrap_policy
 from kapiserver.controllers.registry import REGISTRY
+from tests.controllers.bootstrap_policy import TABLE as BOOTSTRAP_TABLE
+from tests.controllers.bootstrap_policy import lines as bootstrap_lines
 from tests.controllers.waiting import wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -48,6 +50,12 @@ def test_policy(make_server, tmp_path):
     assert rule("get", "", "").items() <= {**rules[1], "apiGroups": [], "resources": []}.items()
     assert api.get(f"{RBAC}/clusterroles/system:kube-dns").json["rules"] is None
     assert api.get(f"{RBAC}/clusterrolebindings/system:discovery").status == 200
+
+
+def test_policy_of_kubernetes():
+    """The roles and bindings are those of Kubernetes 1.37."""
+    found = bootstrap_lines(each.tree for each in bootstrap_policy())
+    assert found == BOOTSTRAP_TABLE.read_text().splitlines()
 
 
 def test_managed_fields(make_server):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authorization.policy_rules import READ, TOKEN_REVIEWS, rule
+from kapiserver.apiserver.authorization.policy_rules import EVENTS, READ, TOKEN_REVIEWS, rule
 
 NODE_RULES: Sequence[Tree] = (
     TOKEN_REVIEWS,
@@ -18,7 +18,7 @@ NODE_RULES: Sequence[Tree] = (
     rule(f"create {READ}", "core", "nodes"),
     rule("update patch", "core", "nodes/status"),
     rule("update patch", "core", "nodes"),
-    rule("create update patch", "core", "events"),
+    EVENTS,
     rule(READ, "core", "pods"),
     rule("create delete", "core", "pods"),
     rule("update patch", "core", "pods/status"),
@@ -27,6 +27,7 @@ NODE_RULES: Sequence[Tree] = (
     rule("get", "core", "persistentvolumeclaims persistentvolumes"),
     rule("get", "core", "endpoints"),
     rule(f"create {READ}", "certificates.k8s.io", "certificatesigningrequests"),
+    rule(f"create {READ}", "certificates.k8s.io", "podcertificaterequests"),
     rule("create delete get patch update", "coordination.k8s.io", "leases"),
     rule("get", "storage.k8s.io", "volumeattachments"),
     rule("create", "core", "serviceaccounts/token"),

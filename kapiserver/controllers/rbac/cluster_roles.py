@@ -46,9 +46,10 @@ RULES_BY_AGGREGATE: Mapping[str, Sequence[Tree]] = {
         rule("create", "core", "pods/eviction"),
         rule(
             WRITE, "core",
-            "configmaps events persistentvolumeclaims replicationcontrollers "
+            "configmaps persistentvolumeclaims replicationcontrollers "
             "replicationcontrollers/scale secrets serviceaccounts services services/proxy",
         ),
+        rule(WRITE, "core events.k8s.io", "events"),
         rule("create", "core", "serviceaccounts/token"),
         rule(
             WRITE, "apps",
@@ -76,9 +77,10 @@ RULES_BY_AGGREGATE: Mapping[str, Sequence[Tree]] = {
         ),
         rule(
             READ, "core",
-            "bindings events limitranges namespaces/status pods/log pods/status "
+            "bindings limitranges namespaces/status pods/log pods/status "
             "replicationcontrollers/status resourcequotas resourcequotas/status",
         ),
+        rule(READ, "core events.k8s.io", "events"),
         rule(READ, "core", "namespaces"),
         rule(READ, "discovery.k8s.io", "endpointslices"),
         rule(

@@ -275,6 +275,12 @@ CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
         rule("get", "core", "configmaps", "kube-apiserver-legacy-service-account-token-tracking"),
         rule("delete patch", "core", "secrets"),
     ),
+    "storage-version-migrator-controller": (
+        rule("list patch", "*", "*"),
+        rule("get", "apiextensions.k8s.io", "customresourcedefinitions"),
+        rule("patch", "apiextensions.k8s.io", "customresourcedefinitions/status"),
+        rule("update", "storagemigration.k8s.io", "storageversionmigrations/status"),
+    ),
     "selinux-warning-controller": (
         EVENTS,
         rule(READ, "core", "persistentvolumes"),

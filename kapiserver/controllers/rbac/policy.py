@@ -85,12 +85,18 @@ _NAMESPACE_ROLES = (
         _NamespaceRole(
             _SYSTEM, f"{_LOCK_RULES}{program}",
             (
-                rule("watch", "core", "configmaps"),
-                rule("get update", "core", "configmaps", f"kube-{program}"),
+                rule(f"create update {READ}", "coordination.k8s.io", "leases"),
+                rule(f"create update {READ}", "coordination.k8s.io", "leasecandidates"),
             ),
-            (f"User:system:kube-{program}", f"ServiceAccount:{_SYSTEM}/kube-{program}"),
+            (
+                f"User:system:kube-{program}",
+                *(f"ServiceAccount:{_SYSTEM}/{account}" for account in accounts),
+            ),
         )
-        for program in ("controller-manager", "scheduler")
+        for program, accounts in (
+            ("controller-manager", ("kube-controller-manager", "leader-election-controller")),
+            ("scheduler", ("kube-scheduler",)),
+        )
     ),
     _NamespaceRole(
         "kube-public", f"{_CONTROLLER}bootstrap-signer",

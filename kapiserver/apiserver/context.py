@@ -28,7 +28,7 @@ from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.aggregation.api_services import APIServices
+    from kapiserver.apiserver.aggregation.api_services import APIService, APIServices
     from kapiserver.apiserver.aggregation.back_ends import BackEnds
     from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
@@ -98,6 +98,9 @@ class Server(Struct, frozen=True, kw_only=True):
 
 Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]
 """Returns the response to a request, or raises an error that `errors.TABLE` has a row for."""
+
+AggregatedHandler: TypeAlias = Callable[[Server, Request, "APIService"], Awaitable[AnyResponse]]
+"""Passes a request on to the extension API server of an APIService."""
 
 Filter: TypeAlias = Callable[[Server, Handler], Handler]
 """Returns a handler that wraps the next one; called once per server."""

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from kapiserver.api.lazy import Lazy, lazy
-from kapiserver.apiserver.aggregation.api_services import APIService
-from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.context import AggregatedHandler, Handler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
 from kapiserver.apiserver.endpoints.handlers import HANDLERS, VerbHandler
@@ -24,9 +23,6 @@ from kapiserver.apiserver.target_resolver import resolve_target
 
 PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
 """Handles a non-resource request."""
-
-AggregatedHandler: TypeAlias = Callable[[Server, Request, APIService], Awaitable[AnyResponse]]
-"""Handles a request for a group-version that another server serves."""
 
 PROXY_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 """The methods of requests that are passed on; OPTIONS has no verb."""

@@ -82,6 +82,22 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         selectable=False,
     ),
     ControllerDescriptor(
+        name="apiservice-discovery-controller",
+        factory=loaded_by(lazy("kapiserver.controllers.aggregation.documents:DiscoveryDocuments")),
+        user=APISERVER,
+        manager="kube-apiserver",
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="apiservice-openapi-controller",
+        factory=loaded_by(lazy("kapiserver.controllers.aggregation.documents:OpenAPIDocuments")),
+        user=APISERVER,
+        manager="kube-apiserver",
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
         name="flow-control-bootstrap-controller",
         factory=loaded_by(
             lazy("kapiserver.controllers.defaults.flow_control:FlowControlBootstrap")

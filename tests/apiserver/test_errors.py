@@ -29,6 +29,7 @@ from kapiserver.apiserver.admission.static_manifests import BadManifest
 from kapiserver.apiserver.admission.webhooks.calls import CallFailed
 from kapiserver.apiserver.admission.webhooks.reviews import BadReview
 from kapiserver.apiserver.aggregation.back_ends import BadTransport
+from kapiserver.apiserver.aggregation.documents import FetchFailed
 from kapiserver.apiserver.aggregation.service_resolver import Unresolved
 from kapiserver.apiserver.allocation.addresses import NotAllocated
 from kapiserver.apiserver.allocation.ports import PortNotAllocated
@@ -159,6 +160,7 @@ CAUGHT = {
     Unhealthy,  # a health check reports it
     ValidationTakesLong,  # storage/cache/offload.py does the work in a thread
     WebhookFailed,  # the caller of the webhook raises its own error
+    FetchFailed,  # the work queue fetches the document again
     FailedCheck,  # the work queue repeats the check
     Unresolved,  # the aggregator answers with 503, and the condition of the APIService has it
 }

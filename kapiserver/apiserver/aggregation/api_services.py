@@ -104,6 +104,19 @@ def _decoded(text: str) -> str:
         return text  # not PEM: the first connection reports it
 
 
+class OpenAPISource(Struct, frozen=True, kw_only=True):
+    """What is known of the OpenAPI documents of an extension API server.
+
+    v3_url  path and query of the v3 document of the group-version; "" if there is none
+    v2      the part of its v2 document that is about the group-version; None if there is none
+    etag    that of the v2 document
+    """
+
+    v3_url: str = ""
+    v2: Tree | None = None
+    etag: str = ""
+
+
 OnChanged: TypeAlias = Callable[[str], None]
 """A function that takes the name of an APIService that changed, and names a Service now or named
 one before."""
@@ -112,14 +125,17 @@ one before."""
 class APIServices:
     """All APIServices by name, and those that name a Service.
 
-    remote      the APIServices that name a Service, by name
-    generation  differs after every change of `remote`, or of priorities while `remote` has any
+    by_name     all of them
+    remote      those that name a Service
+    discovery   the version of each remote one for aggregated discovery, once it is fetched
+    openapi     where the OpenAPI of each remote one is, once that is known
     """
 
     def __init__(self, scheme: Scheme, stores: StoreRegistry) -> None:
         self.by_name: dict[str, APIService] = {}
         self.remote: Mapping[str, APIService] = {}
-        self.generation = 0
+        self.discovery: dict[str, Tree] = {}
+        self.openapi: Mapping[str, OpenAPISource] = {}
         self._by_version: dict[tuple[str, str], APIService] = {}
         self._scheme = scheme
         self._stores = stores
@@ -162,6 +178,23 @@ class APIServices:
             return self._by_version.get((segments[0], segments[1]))
         return self._by_version.get(_LEGACY) if prefix == "api" else None
 
+    def server_of(self, version: GroupVersion) -> APIService | None:
+        """Return the APIService whose Service serves a group-version, or None if this server
+        does."""
+        return self._by_version.get(version)
+
+    def set_discovery(self, name: str, version: Tree | None) -> None:
+        """Keep what aggregated discovery shows of an APIService; None if it cannot be fetched."""
+        if version is None:
+            self.discovery.pop(name, None)
+        elif name in self.remote:
+            self.discovery[name] = version
+
+    def set_openapi(self, name: str, source: OpenAPISource) -> None:
+        """Keep what is known of the OpenAPI of an APIService."""
+        if name in self.remote and self.openapi.get(name) != source:
+            self.openapi = {**self.openapi, name: source}
+
     def priorities(self, version: GroupVersion) -> tuple[int, int] | None:
         """Return the priorities of a group-version, of its group and of its version; None if it has
         no APIService."""
@@ -182,13 +215,16 @@ class APIServices:
                 changed.append(name)
         if changed:
             self.remote = {name: each for name, each in self.by_name.items() if _is_remote(each)}
+            for name in self.discovery.keys() - self.remote.keys():
+                del self.discovery[name]
+            self.openapi = {
+                name: source for name, source in self.openapi.items() if name in self.remote
+            }
             self._by_version = {
                 each.version: each
                 for each in self.remote.values()
                 if each.version.group != REGISTRATION.group
             }
-        if changed or self.remote:
-            self.generation += 1
         for name in changed:
             for on_changed in self._subscribers:
                 on_changed(name)

@@ -13,6 +13,11 @@ from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.discovery.served_groups import (
+    ServedGroup,
+    remote_discovery,
+    served_groups,
+)
 from kapiserver.apiserver.endpoints.responses import tree_response
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request import Request
@@ -38,7 +43,7 @@ async def serve_discovery(server: Server, request: Request) -> AnyResponse:
         if segments != ["v1"]:
             raise UnknownResource
         return tree_response(server, request, resource_list(server, GroupVersion("", segments[0])))
-    groups_by_name = {group.name: group for group in server.scheme.groups if group.name}
+    groups_by_name = {group.name: group for group in served_groups(server) if group.name}
     group = groups_by_name.get(segments[0])
     if group is None:
         return page_not_found()
@@ -95,11 +100,11 @@ def _api_versions(request: Request) -> Tree:
 
 def group_list(server: Server) -> Tree:
     """Return the APIGroupList of /apis: all groups but the core group."""
-    groups = [_group(group) for group in server.scheme.groups if group.name]
+    groups = [_group(group) for group in served_groups(server) if group.name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def _group(group: Group) -> Tree:
+def _group(group: Group | ServedGroup) -> Tree:
     versions = [
         {"groupVersion": str(version), "version": version.version}
         for version in group.group_versions
@@ -177,7 +182,7 @@ def storage_version_hash(resource: Resource) -> str:
 
 def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
     """Return the APIGroupDiscoveryList of `/api` (the core group) or `/apis` (the others)."""
-    groups = [group for group in server.scheme.groups if bool(group.name) == (prefix == "apis")]
+    groups = [group for group in served_groups(server) if bool(group.name) == (prefix == "apis")]
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": f"apidiscovery.k8s.io/{version}",
@@ -196,6 +201,9 @@ def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
 
 
 def _version_discovery(server: Server, version: GroupVersion) -> Tree:
+    remote = remote_discovery(server.api_services, version)
+    if remote is not None:
+        return remote
     resources = [_resource_discovery(info) for info in _kind_infos(server, version)]
     return {"version": version.version, "resources": resources, "freshness": "Current"}
 

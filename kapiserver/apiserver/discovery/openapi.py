@@ -10,8 +10,11 @@ import functools
 from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 
+from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.aggregation.api_services import APIService, APIServices
+from kapiserver.apiserver.context import AggregatedHandler, Server
+from kapiserver.apiserver.discovery.merged_openapi import MergedOpenAPI
 from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocument, OpenAPIDocuments
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
@@ -35,6 +38,12 @@ def _documents_of(
     return OpenAPIDocuments(scheme, now, version=git_version(minor), excluded_types=excluded_types)
 
 
+@functools.lru_cache(maxsize=8)
+def _merged_of(api_services: APIServices, now: Callable[[], float]) -> MergedOpenAPI:
+    """Return the merged documents of a server; cached for the servers used last."""
+    return MergedOpenAPI(api_services, now)
+
+
 async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     """Return the response of a path below `/openapi`. Raises MethodNotAllowed."""
     if request.method not in ("GET", "HEAD"):
@@ -42,7 +51,11 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
     minor = emulated_minor(server.config.features.emulated_version)
     documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types, minor)
-    document = await _find_document(documents, version, path)
+    merged = _merged_of(server.api_services, server.clock.now)
+    remote = merged.remote(path) if version == "v3" else None
+    if remote is not None:
+        return await _serve_remote(server, request, *remote)
+    document = await _find_document(documents, merged, version, path)
     if document is None:
         return page_not_found()
     if version == "v3" and not path:
@@ -63,13 +76,30 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     return _document_response(request, document, media, headers, body)
 
 
+async def _serve_remote(
+    server: Server, request: Request, api_service: APIService, url: str
+) -> AnyResponse:
+    """Return the response of an extension API server; a redirect, if the client asks for another
+    state of the document than the index names."""
+    requested, known = request.parameter("hash"), url.partition("?hash=")[2]
+    if requested and known and requested != known:
+        return Response(status=301, media_type="", headers=[("Location", url), _VARY])
+    serve_aggregated = await server.offloader.load(_lazy_aggregated)
+    return await serve_aggregated(server, request, api_service)
+
+
 async def _find_document(
-    documents: OpenAPIDocuments, version: str, path: str
+    documents: OpenAPIDocuments, merged: MergedOpenAPI, version: str, path: str
 ) -> OpenAPIDocument | None:
     """Return the document of a path, or None."""
     if version == "v3":
-        return await (documents.v3(path) if path else documents.index())
-    return await documents.v2() if version == "v2" and not path else None
+        return await (documents.v3(path) if path else merged.index(documents))
+    return await merged.v2(documents) if version == "v2" and not path else None
+
+
+_lazy_aggregated: Lazy[AggregatedHandler] = lazy(
+    "kapiserver.apiserver.proxy.aggregator:serve_aggregated"
+)
 
 
 _VARY = ("Vary", "Accept")

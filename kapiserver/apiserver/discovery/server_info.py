@@ -6,6 +6,7 @@ import orjson
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.discovery.served_groups import served_groups
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
@@ -40,7 +41,7 @@ async def serve_paths(server: Server, request: Request) -> AnyResponse:
     paths = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
     for path in ("healthz", "livez", "readyz"):
         paths |= {f"/{path}", *(f"/{path}/{name}" for name in server.health.checks(path))}
-    for group in server.scheme.groups:
+    for group in served_groups(server):
         root = "/apis/" + group.name if group.name else "/api"
         paths |= {root, *(f"{root}/{version}" for version in group.versions)}
         if group.name:

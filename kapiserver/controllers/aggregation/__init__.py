@@ -1,0 +1,1 @@
+"""Controllers that fetch the documents of extension API servers for this server."""

@@ -88,6 +88,22 @@ SIMULATORS = (
         selectable=False,
     ),
     ControllerDescriptor(
+        name="simulated-csi-nodes",
+        factory=loaded_by(lazy("kapiserver.simulation.volumes.csi_nodes:CSINodeSimulator")),
+        user=APISERVER,
+        manager="kubelet",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="simulated-storage-capacities",
+        factory=loaded_by(
+            lazy("kapiserver.simulation.volumes.storage_capacities:StorageCapacitySimulator")
+        ),
+        user=APISERVER,
+        manager="csi-provisioner",
+        selectable=False,
+    ),
+    ControllerDescriptor(
         name="metrics-reader-role",
         factory=loaded_by(lazy("kapiserver.simulation.metrics.reader_role:MetricsReaderInstaller")),
         user=APISERVER,

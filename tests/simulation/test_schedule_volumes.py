@@ -37,8 +37,10 @@ def in_zone(zone):
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
 
-def with_storage(nodes, claims=(), volumes=(), classes=(), pods=(), csi_nodes=()):
+def with_storage(nodes, claims=(), volumes=(), classes=(), pods=(), csi_nodes=(), drivers=()):
     snapshot = a_snapshot(nodes, pods)
+    for each in drivers:
+        snapshot.csi_drivers[each["metadata"]["name"]] = each
     for claim in claims:
         snapshot.set_claim(claim)
     for volume in volumes:
@@ -242,3 +244,79 @@ def test_volume_limits(csi_node, claim, fits):
     assert (decision == "one") is fits
     if not fits:
         assert "1 node(s) exceed max volume count" in decision
+
+
+def a_driver(**spec):
+    return {"metadata": {"name": DRIVER}, "spec": spec}
+
+
+def test_attached_volumes_count():
+    """A volume that no pod uses any more counts until it is detached."""
+    volumes = [
+        a_volume(name, csi={"driver": DRIVER, "volumeHandle": name}) for name in ("left", "disk")
+    ]
+    snapshot = with_storage(
+        [a_node("one")], [a_bound_claim("disk")], volumes, csi_nodes=[limited(1)]
+    )
+    source = {"persistentVolumeName": "left"}
+    spec = {"attacher": DRIVER, "nodeName": "one", "source": source}
+    snapshot.attachments["a"] = {"metadata": {"name": "a"}, "spec": spec}
+    assert "1 node(s) exceed max volume count" in decide(with_claims("data"), snapshot)
+    del snapshot.attachments["a"]
+    assert decide(with_claims("data"), snapshot) == "one"
+
+
+@pytest.mark.parametrize(
+    ("driver", "csi_nodes", "fits"),
+    [
+        (a_driver(preventPodSchedulingIfMissing=True), [], False),
+        (a_driver(preventPodSchedulingIfMissing=True), [limited(9, "other.example.com")], False),
+        (a_driver(preventPodSchedulingIfMissing=True), [limited(9)], True),
+        (a_driver(preventPodSchedulingIfMissing=False), [], True),
+    ],
+)
+def test_missing_driver(driver, csi_nodes, fits):
+    """A driver may keep pods from nodes where it is not installed."""
+    volume = a_volume(csi={"driver": DRIVER, "volumeHandle": "disk"})
+    snapshot = with_storage(
+        [a_node("one")], [a_bound_claim("disk")], [volume], csi_nodes=csi_nodes, drivers=[driver]
+    )
+    decision = decide(with_claims("data"), snapshot)
+    assert (decision == "one") is fits
+    if not fits:
+        assert f"1 {DRIVER} CSI driver is not installed on the node" in decision
+
+
+def a_capacity(capacity, **fields):
+    selector = {"matchLabels": {ZONE: "a"}}
+    return {"storageClassName": "wait", "nodeTopology": selector, "capacity": capacity} | fields
+
+
+@pytest.mark.parametrize(
+    ("tracks", "capacities", "fits"),
+    [
+        (False, [], True),
+        (True, [], False),
+        (True, [a_capacity("1Gi")], True),
+        (True, [a_capacity("1023Mi")], False),
+        (True, [a_capacity("1023Mi"), a_capacity("1Ti")], True),
+        (True, [a_capacity("1Ti", maximumVolumeSize="1Mi")], False),
+        (True, [a_capacity(None)], False),
+        (True, [a_capacity("1Ti", storageClassName="other")], False),
+        (True, [a_capacity("1Ti", nodeTopology={"matchLabels": {ZONE: "b"}})], False),
+        (True, [a_capacity("1Ti", nodeTopology={})], True),
+        (True, [a_capacity("1Ti", nodeTopology=None)], False),
+    ],
+)
+def test_storage_capacity(tracks, capacities, fits):
+    """A volume to be provisioned needs room on the node, if its driver publishes capacities."""
+    snapshot = with_storage(
+        [a_node("one", labels={ZONE: "a"})], [a_claim(class_="wait")],
+        classes=[waiting_class(provisioner=DRIVER)], drivers=[a_driver(storageCapacity=tracks)],
+    )  # fmt: skip
+    snapshot.storage_capacities.update({str(key): each for key, each in enumerate(capacities)})
+    decision = decide(with_claims("data"), snapshot)
+    assert (decision == "one") is fits
+    if not fits:
+        reason = "1 node(s) did not have enough free storage"
+        assert decision == f"0/1 nodes are available: {reason}. {NOT_HELPFUL}"

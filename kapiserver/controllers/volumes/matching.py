@@ -54,6 +54,13 @@ def capacity_of(volume: Tree) -> Decimal:
     return _bytes(value_at(volume, "spec", "capacity", "storage"))
 
 
+def largest_volume(capacity: Tree) -> Decimal:
+    """Return the bytes of the largest volume that has room, by a CSIStorageCapacity; -1 if that is
+    not known."""
+    limit = capacity.get("maximumVolumeSize") or capacity.get("capacity")
+    return Decimal(-1) if limit is None else _bytes(limit)
+
+
 def _bytes(quantity: str | None) -> Decimal:
     return parse(quantity or "0").decimal
 

@@ -73,7 +73,11 @@ class Scheduler(Controller[ObjectKey]):
         self.watch(POLICY, "poddisruptionbudgets", self._on_budget)
         self.watch(CORE, "namespaces", self._on_namespace)
         self.watch(STORAGE, "storageclasses", self._keep(snapshot.storage_classes, _has_claims))
+        self.watch(STORAGE, "csidrivers", self._keep(snapshot.csi_drivers, _has_claims))
         self.watch(STORAGE, "csinodes", self._keep(snapshot.csi_nodes, _has_claims))
+        capacities = self._keep(snapshot.storage_capacities, _has_claims)
+        self.watch(STORAGE, "csistoragecapacities", capacities)
+        self.watch(STORAGE, "volumeattachments", self._on_attachment)
         self.watch(CORE, "persistentvolumes", self._on_volume)
         self.watch(CORE, "persistentvolumeclaims", self._on_claim)
         self.watch(CORE, "nodes", self._on_node)
@@ -123,16 +127,24 @@ class Scheduler(Controller[ObjectKey]):
     def _keep(
         self, known: dict[str, Tree], may_help: Callable[[PodInfo], bool]
     ) -> EventHandler[ObjectKey]:
-        """Return the handler of a resource whose objects are kept by name, and may help pods."""
+        """Return the handler of a resource whose objects are kept by `NAME` or by `NAMESPACE/NAME`,
+        and may help pods."""
 
         def on_change(change: ObjectChange) -> Iterable[ObjectKey]:
             if change.new is None:
-                known.pop(change.last.key.name, None)
+                known.pop(str(change.last.key), None)
             else:
-                known[change.last.key.name] = change.new.tree()
+                known[str(change.last.key)] = change.new.tree()
             return self._pending.activate(may_help)
 
         return on_change
+
+    def _on_attachment(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        if change.new is not None:
+            self._snapshot.attachments[change.new.key.name] = change.new.tree()
+            return ()
+        self._snapshot.attachments.pop(change.last.key.name, None)
+        return self._pending.activate(_has_claims)
 
     def _on_slice(self, change: ObjectChange) -> Iterable[ObjectKey]:
         if change.new is None:

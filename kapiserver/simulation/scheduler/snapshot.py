@@ -95,7 +95,10 @@ class Snapshot:
     claims              the PersistentVolumeClaims, by namespace and name
     volumes             the PersistentVolumes, by name
     storage_classes     the StorageClasses, by name
+    csi_drivers         the CSIDrivers, by name
     csi_nodes           the CSINodes, by name
+    attachments         the VolumeAttachments, by name
+    storage_capacities  the CSIStorageCapacities, by `NAMESPACE/NAME`
     budgets             the PodDisruptionBudgets, by namespace and name
     inventory           the devices of dynamic resource allocation
     nominated           pending pods on the nodes where their victims are ending, by uid
@@ -112,7 +115,10 @@ class Snapshot:
         self.claims: dict[tuple[str, str], Tree] = {}
         self.volumes: dict[str, Tree] = {}
         self.storage_classes: dict[str, Tree] = {}
+        self.csi_drivers: dict[str, Tree] = {}
         self.csi_nodes: dict[str, Tree] = {}
+        self.attachments: dict[str, Tree] = {}
+        self.storage_capacities: dict[str, Tree] = {}
         self.budgets: dict[tuple[str, str], Tree] = {}
         self.inventory = Inventory()
         self.nominated: dict[str, PodInfo] = {}

@@ -27,7 +27,8 @@ ERROR = f"{PREFIX}provisioning-error"
 """The annotation of a claim, or of its class, that says why no volume can be made."""
 _SIMULATED = f"{PREFIX}simulated"
 _MAX_DRIVER_NAME = 63
-_TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+"""The labels of nodes that say which volumes they reach."""
 
 STANDARD_CLASS: Tree = {
     "metadata": {
@@ -46,6 +47,16 @@ def is_simulated_class(storage_class: Tree) -> bool:
     """Report whether the provisioner of a class is simulated: every one is, unless an annotation of
     the class says otherwise."""
     return annotations_of(storage_class).get(_SIMULATED) != "false"
+
+
+def driver_of(storage_class: Tree) -> str:
+    """Return the name of the CSI driver of a class."""
+    return _driver_name(storage_class.get("provisioner") or "")
+
+
+def _driver_name(provisioner: str) -> str:
+    is_driver = len(provisioner) <= _MAX_DRIVER_NAME and not dns1123_subdomain(provisioner)
+    return provisioner if is_driver else DRIVER
 
 
 def wants_volume(claim: Tree, storage_class: Tree | None) -> bool:
@@ -85,12 +96,11 @@ def new_volume(claim: Tree, storage_class: Tree, node: Tree | None) -> Tree:
     metadata: Tree = {"name": name, "annotations": {DYNAMICALLY_PROVISIONED: provisioner}}
     if policy == "Delete":
         metadata["finalizers"] = [FINALIZER]
-    is_driver = len(provisioner) <= _MAX_DRIVER_NAME and not dns1123_subdomain(provisioner)
     spec = {
         "accessModes": value_at(claim, "spec", "accessModes"),
         "capacity": {"storage": value_at(claim, "spec", "resources", "requests", "storage")},
         "claimRef": reference_to(claim),
-        "csi": {"driver": provisioner if is_driver else DRIVER, "volumeHandle": name},
+        "csi": {"driver": _driver_name(provisioner), "volumeHandle": name},
         "mountOptions": storage_class.get("mountOptions"),
         "nodeAffinity": _node_affinity(storage_class, node),
         "persistentVolumeReclaimPolicy": policy,
@@ -106,7 +116,7 @@ def _node_affinity(storage_class: Tree, node: Tree | None) -> Tree | None:
     node, or in the topologies that the class allows; None if all do."""
     if node is not None:
         labels = labels_of(node)
-        terms = [_term({key: [labels[key]] for key in _TOPOLOGY if key in labels})]
+        terms = [_term({key: [labels[key]] for key in TOPOLOGY if key in labels})]
     else:
         terms = [
             _term({each["key"]: each["values"] for each in term["matchLabelExpressions"]})

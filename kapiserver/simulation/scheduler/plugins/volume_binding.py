@@ -2,8 +2,8 @@
 
 A claim whose class waits for its first consumer gets a volume when the pod has its node: a free one
 that is reachable from there, or one that is provisioned there. All other claims must be bound
-before. The capacity of storage is not checked. Mirrors the plugin volumebinding of
-pkg/scheduler/framework/plugins.
+before. If a CSI driver says so, a CSIStorageCapacity object must show that a volume has room on the
+node. Mirrors the plugin volumebinding of pkg/scheduler/framework/plugins, except for its score.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kapiserver.api.accessors import (
     name_of,
     value_at,
 )
+from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.types import Tree
 from kapiserver.controllers.volumes.annotations import SELECTED_NODE
 from kapiserver.controllers.volumes.ephemeral_volumes import check_owner, ephemeral_volumes
@@ -24,6 +25,7 @@ from kapiserver.controllers.volumes.matching import (
     class_of,
     is_bound,
     is_reachable,
+    largest_volume,
     requested_size,
     smallest_volume,
 )
@@ -41,6 +43,7 @@ _UNREACHABLE = Rejection(
 _NOTHING_TO_BIND = Rejection(
     ("node(s) didn't find available persistent volumes to bind",), resolvable=False
 )
+_NO_SPACE = Rejection(("node(s) did not have enough free storage",), resolvable=False)
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
@@ -99,7 +102,8 @@ def volume_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
                 return _NO_VOLUME
             if not is_reachable(volume, node):
                 return _UNREACHABLE
-        return _NOTHING_TO_BIND if _choose(unbound, snapshot, node) is None else None
+        choice = _choose(unbound, snapshot, node)
+        return choice if isinstance(choice, Rejection) else None
 
     return check
 
@@ -107,7 +111,8 @@ def volume_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
 def claims_to_bind(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> Sequence[ClaimToBind]:
     """Return the claims that must be bound before a pod that fits on a node is bound to it."""
     unbound = [claim for claim in _claims(pod, snapshot) if not is_bound(claim)]
-    return _choose(unbound, snapshot, node) or ()
+    choice = _choose(unbound, snapshot, node)
+    return () if isinstance(choice, Rejection) else choice
 
 
 def _claims(pod: PodInfo, snapshot: Snapshot) -> list[Tree]:
@@ -127,15 +132,15 @@ def _waits(claim: Tree, snapshot: Snapshot) -> bool:
 
 def _choose(
     claims: Sequence[Tree], snapshot: Snapshot, node: NodeInfo
-) -> Sequence[ClaimToBind] | None:
-    """Return the volumes that claims get on a node, the smallest claims first; None if one gets
+) -> Sequence[ClaimToBind] | Rejection:
+    """Return the volumes that claims get on a node, the smallest claims first, or why one gets
     none. A claim whose volume is being provisioned stays on the node of its volume."""
     choices: dict[str, Tree] = {}
     chosen = []
     for claim in sorted(claims, key=requested_size):
         selected = annotations_of(claim).get(SELECTED_NODE)
         if selected not in (None, node.name):
-            return None
+            return _NOTHING_TO_BIND
         volume = None
         if selected is None:
             candidates = snapshot.volumes_for(claim)
@@ -143,7 +148,9 @@ def _choose(
         if volume is not None:
             choices[name_of(volume)] = volume
         elif not _can_provision(snapshot.storage_classes.get(class_of(claim), {}), node):
-            return None
+            return _NOTHING_TO_BIND
+        elif not _has_capacity(claim, snapshot, node):
+            return _NO_SPACE
         chosen.append(ClaimToBind(claim, volume))
     return chosen
 
@@ -154,6 +161,24 @@ def _can_provision(storage_class: Tree, node: NodeInfo) -> bool:
         return False
     terms = storage_class.get("allowedTopologies") or ()
     return not terms or any(_topology_matches(term, node.labels) for term in terms)
+
+
+def _has_capacity(claim: Tree, snapshot: Snapshot, node: NodeInfo) -> bool:
+    """Report whether a new volume has room on a node, if its driver publishes capacities."""
+    provisioner = snapshot.storage_classes[class_of(claim)]["provisioner"]
+    if not value_at(snapshot.csi_drivers.get(provisioner) or {}, "spec", "storageCapacity"):
+        return True
+    return any(
+        capacity.get("storageClassName") == class_of(claim)
+        and largest_volume(capacity) >= requested_size(claim)
+        and _is_accessible(capacity, node)
+        for capacity in snapshot.storage_capacities.values()
+    )
+
+
+def _is_accessible(capacity: Tree, node: NodeInfo) -> bool:
+    selection = selection_of(capacity.get("nodeTopology"))
+    return selection is not None and selection.matches(node.labels, {})
 
 
 def _topology_matches(term: Tree, labels: Mapping[str, str]) -> bool:

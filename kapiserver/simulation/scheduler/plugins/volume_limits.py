@@ -1,7 +1,8 @@
 """Limits of nodes: how many volumes of a CSI driver can be attached, by the CSINode.
 
-Mirrors the plugin nodevolumelimits of pkg/scheduler/framework/plugins. Volumes count while a pod on
-the node uses them.
+Volumes count while a pod on the node uses them, and until they are detached. A CSIDriver may also
+keep pods from nodes where it is not installed. Mirrors the plugin nodevolumelimits of
+pkg/scheduler/framework/plugins.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Set
 
 from kapiserver.api.accessors import name_of, value_at
-from kapiserver.api.types import Tree
 from kapiserver.controllers.volumes.matching import class_of
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.pod_info import PodInfo
@@ -21,17 +21,23 @@ _TOO_MANY = Rejection(("node(s) exceed max volume count",), resolvable=True)
 
 def volume_limit_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
     """Reject nodes that cannot attach more volumes (NodeVolumeLimits)."""
-    if not snapshot.csi_nodes:
-        return None
     wanted = _csi_volumes(pod, snapshot)
     if not wanted:
         return None
+    needed = sorted({driver for driver, _ in wanted if _must_be_installed(driver, snapshot)})
 
     def check(node: NodeInfo) -> Rejection | None:
-        limits = _limits_of(snapshot.csi_nodes.get(node.name) or {})
+        drivers = _drivers_of(node, snapshot)
+        for driver in needed:
+            if driver not in drivers:
+                return Rejection(
+                    (f"{driver} CSI driver is not installed on the node",), resolvable=True
+                )
+        limits = {name: count for name, count in drivers.items() if count is not None}
         if not limits:
             return None
         attached = {each for other in node.pods.values() for each in _csi_volumes(other, snapshot)}
+        attached |= _attached_volumes(node, snapshot)
         after = Counter(driver for driver, _ in attached | wanted)
         exceeded = {driver for driver, limit in limits.items() if after[driver] > limit}
         is_rejected = any(driver in exceeded for driver, _ in wanted - attached)
@@ -40,12 +46,30 @@ def volume_limit_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
     return check
 
 
-def _limits_of(csi_node: Tree) -> Mapping[str, int]:
+def _must_be_installed(driver: str, snapshot: Snapshot) -> bool:
+    csi_driver = snapshot.csi_drivers.get(driver) or {}
+    return bool(value_at(csi_driver, "spec", "preventPodSchedulingIfMissing"))
+
+
+def _drivers_of(node: NodeInfo, snapshot: Snapshot) -> Mapping[str, int | None]:
+    """Return the drivers of a node, and how many volumes each can attach; None: no limit."""
+    csi_node = snapshot.csi_nodes.get(node.name) or {}
     return {
-        driver["name"]: count
+        driver["name"]: value_at(driver, "allocatable", "count")
         for driver in value_at(csi_node, "spec", "drivers") or ()
-        if (count := value_at(driver, "allocatable", "count")) is not None
     }
+
+
+def _attached_volumes(node: NodeInfo, snapshot: Snapshot) -> Set[tuple[str, str]]:
+    """Return driver and handle of the volumes that are attached to a node."""
+    found = set()
+    for attachment in snapshot.attachments.values():
+        if value_at(attachment, "spec", "nodeName") == node.name:
+            name = value_at(attachment, "spec", "source", "persistentVolumeName") or ""
+            handle = value_at(snapshot.volumes.get(name) or {}, "spec", "csi", "volumeHandle")
+            if handle:
+                found.add((attachment["spec"]["attacher"], handle))
+    return found
 
 
 def _csi_volumes(pod: PodInfo, snapshot: Snapshot) -> Set[tuple[str, str]]:

@@ -17,6 +17,7 @@ from kapiserver.apiserver.authentication.metrics import (
     AUTHENTICATION_SECONDS,
     AuthenticationMetrics,
 )
+from kapiserver.apiserver.controller_metrics import ControllerMetrics
 from kapiserver.metrics import MAX_USER_SERIES, Counter, Gauge, Histogram, Observations, Reloads
 from kapiserver.storage.wrappers.metered_store import OPERATIONS, Observe
 
@@ -31,7 +32,6 @@ WEBHOOK_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
 POLICY_SECONDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 QUEUE_SECONDS = tuple(itertools.accumulate(range(9), lambda bound, _: bound * 10, initial=1e-8))
 """As kube-apiserver multiplies them, so that some are a bit less than a power of ten."""
-JOB_DELETION_SECONDS = tuple(0.1 * 2**exponent for exponent in range(14))
 
 
 class RequestLabels(NamedTuple):
@@ -271,10 +271,7 @@ class Metrics:
         )
         self.storage_seconds: Histogram[StorageLabels] = Histogram(REQUEST_SECONDS)
         self.workqueues = WorkQueueMetrics()
-        self.job_deletion_seconds: Histogram[str] = Histogram(JOB_DELETION_SECONDS)
-        """Seconds from the expiry of a Job to its deletion; the label is empty."""
-        self.pods_deleted_by_gc: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)
-        """The pods that garbage collection deleted, by namespace and reason."""
+        self.controllers = ControllerMetrics()
         self.unavailable_api_services: Gauge[str] = Gauge(limit=MAX_USER_SERIES)
         """1 for each APIService that is not available, 0 for the others, by name."""
         self.lost_api_services: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)

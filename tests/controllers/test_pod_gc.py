@@ -116,7 +116,7 @@ def test_ended_pods():
         await pods.cluster.advance(20)
         assert await pods.names() == ["pod-2", "pod-3"]
 
-        deleted = pods.cluster.server.metrics.pods_deleted_by_gc.values
+        deleted = pods.cluster.server.metrics.controllers.pods_deleted_by_gc.values
         assert deleted == {("shop", "terminated"): 2}
 
     on_pods(run, terminated_pod_gc_threshold=2)

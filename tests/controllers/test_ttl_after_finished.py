@@ -132,7 +132,7 @@ def test_finished_jobs(types):
             assert await loop.deleted() == {"a"}
             metadata = (await loop.jobs.get("a"))["metadata"]
             assert metadata["finalizers"] == ["foregroundDeletion"]
-            observations = loop.server.metrics.job_deletion_seconds.values[""]
+            observations = loop.server.metrics.controllers.job_deletion_seconds.values[""]
             assert (sum(observations.counts), observations.total) == (1, 4)
 
     asyncio.run(run())

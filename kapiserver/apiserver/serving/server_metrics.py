@@ -7,7 +7,7 @@ has the list.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.metrics import (
@@ -26,9 +26,11 @@ from kapiserver.apiserver.metrics import (
     StorageLabels,
     WebhookLabels,
 )
+from kapiserver.apiserver.serving.controller_families import controller_families
+from kapiserver.apiserver.serving.families import counts, histogram, numbers
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
-from kapiserver.metrics import Counter, Histogram
+from kapiserver.metrics import Histogram
 
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
 _SHARED_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
@@ -54,6 +56,7 @@ class ServerFamilies:
         yield from self._audit()
         yield from self._storage()
         yield from self._workqueues()
+        yield from controller_families(self._server.metrics.controllers)
         yield from self._api_services()
         yield from self._rpc()
 
@@ -80,7 +83,7 @@ class ServerFamilies:
                 for labels, value in list(requests.long_running.values.items())
             ),
         )
-        yield _numbers(
+        yield numbers(
             "gauge",
             "apiserver_current_inflight_requests",
             "Requests in flight, without watches.",
@@ -140,19 +143,19 @@ class ServerFamilies:
 
     def _authentication(self) -> Iterator[Family]:
         metrics = self._server.metrics
-        yield _histogram(
+        yield histogram(
             "authentication_duration_seconds",
             "Seconds that the authentication of a request took, by result.",
             ("result",),
             metrics.authentication_seconds,
         )
-        yield _counts(
+        yield counts(
             "authentication_attempts",
             "Authenticated requests by result: success, failure (no credentials) or error.",
             ("result",),
             metrics.authentication_seconds,
         )
-        yield _numbers(
+        yield numbers(
             "counter",
             "authenticated_user_requests",
             "Authenticated requests by user; only well-known users have a label of their own.",
@@ -174,13 +177,13 @@ class ServerFamilies:
                 text=text,
                 series=[((), count)],
             )
-        yield _histogram(
+        yield histogram(
             "apiserver_client_certificate_expiration_seconds",
             "Remaining life of the client certificates of requests.",
             (),
             metrics.certificate_seconds,
         )
-        yield _histogram(
+        yield histogram(
             "apiserver_authentication_jwt_authenticator_latency_seconds",
             "Seconds that the verification of a token took, by result and hash of its issuer.",
             ("result", "jwt_issuer_hash"),
@@ -216,7 +219,7 @@ class ServerFamilies:
             ),
             ("level", "Audit events by level.", "level", metrics.audit_levels),
         ):
-            yield _numbers("counter", f"apiserver_audit_{name}_total", text, (label,), counter)
+            yield numbers("counter", f"apiserver_audit_{name}_total", text, (label,), counter)
         yield Family(
             name="apiserver_audit_requests_rejected_total",
             type="counter",
@@ -225,7 +228,7 @@ class ServerFamilies:
         )
 
     def _admission(self) -> Iterator[Family]:
-        yield _histogram(
+        yield histogram(
             "apiserver_admission_controller_admission_duration_seconds",
             "Seconds that one admission plugin took for one request.",
             AdmissionLabels._fields,
@@ -237,7 +240,7 @@ class ServerFamilies:
     def _webhooks(self) -> Iterator[Family]:
         metrics = self._server.metrics.webhooks
         prefix = "apiserver_admission_webhook"
-        yield _histogram(
+        yield histogram(
             f"{prefix}_admission_duration_seconds",
             "Seconds that one call of an admission webhook took.",
             WebhookLabels._fields,
@@ -263,7 +266,7 @@ class ServerFamilies:
                 for (labels, error_type, code), count in metrics.rejections.values.items()
             ],
         )
-        yield _numbers(
+        yield numbers(
             "counter",
             f"{prefix}_fail_open_count",
             "Failed calls of admission webhooks whose failurePolicy is Ignore.",
@@ -278,7 +281,7 @@ class ServerFamilies:
             ("exclusions", "Requests that match conditions excluded.", metrics.exclusions),
         ):
             full_name = f"apiserver_admission_match_condition_{name}_total"
-            yield _numbers("counter", full_name, text, MatchConditionLabels._fields, counter)
+            yield numbers("counter", full_name, text, MatchConditionLabels._fields, counter)
 
     def _policies(self) -> Iterator[Family]:
         metrics = self._server.metrics
@@ -286,28 +289,28 @@ class ServerFamilies:
             ("validating", PolicyLabels._fields, metrics.validating_policy_seconds),
             ("mutating", MutatingPolicyLabels._fields, metrics.mutating_policy_seconds),
         )
-        for kind, labels, histogram in histograms:
-            yield _counts(
+        for kind, labels, observed in histograms:
+            yield counts(
                 f"apiserver_{kind}_admission_policy_check_total",
                 f"Decisions of expressions of {kind} admission policies, by action taken.",
                 labels,
-                histogram,
+                observed,
             )
-            yield _histogram(
+            yield histogram(
                 f"apiserver_{kind}_admission_policy_check_duration_seconds",
                 f"Seconds that an expression of a {kind} admission policy took.",
                 labels,
-                histogram,
+                observed,
             )
 
     def _storage(self) -> Iterator[Family]:
-        yield _histogram(
+        yield histogram(
             "etcd_request_duration_seconds",
             "Seconds that one operation of the store took, whichever backend it is.",
             StorageLabels._fields,
             self._server.metrics.storage_seconds,
         )
-        yield _counts(
+        yield counts(
             "etcd_requests_total",
             "Operations of the store, whichever backend it is.",
             StorageLabels._fields,
@@ -354,51 +357,38 @@ class ServerFamilies:
     def _workqueues(self) -> Iterator[Family]:
         metrics = self._server.metrics.workqueues
         labels = ("name",)
-        yield _numbers("counter", "workqueue_adds_total", "Items added.", labels, metrics.adds)
-        yield _numbers(
+        yield numbers("counter", "workqueue_adds_total", "Items added.", labels, metrics.adds)
+        yield numbers(
             "counter",
             "workqueue_retries_total",
             "Items added again after an error.",
             labels,
             metrics.retries,
         )
-        yield _numbers("gauge", "workqueue_depth", "Items that wait.", labels, metrics.depth)
-        yield _histogram(
+        yield numbers("gauge", "workqueue_depth", "Items that wait.", labels, metrics.depth)
+        yield histogram(
             "workqueue_queue_duration_seconds",
             "Seconds that an item waited.",
             labels,
             metrics.wait_seconds,
         )
-        yield _histogram(
+        yield histogram(
             "workqueue_work_duration_seconds",
             "Seconds that a reconcile took.",
             labels,
             metrics.work_seconds,
         )
-        yield _histogram(
-            "ttl_after_finished_controller_job_deletion_duration_seconds",
-            "Seconds from the expiry of a finished Job to its deletion.",
-            (),
-            self._server.metrics.job_deletion_seconds,
-        )
-        yield _numbers(
-            "counter",
-            "pod_gc_collector_force_delete_pods_total",
-            "Pods that the pod garbage collector deleted.",
-            ("namespace", "reason"),
-            self._server.metrics.pods_deleted_by_gc,
-        )
 
     def _api_services(self) -> Iterator[Family]:
         metrics = self._server.metrics
-        yield _numbers(
+        yield numbers(
             "gauge",
             "aggregator_unavailable_apiservice",
             "1 for each APIService that is not available, else 0.",
             ("name",),
             metrics.unavailable_api_services,
         )
-        yield _numbers(
+        yield numbers(
             "counter",
             "aggregator_unavailable_apiservice_total",
             "How often an APIService became unavailable, by name and reason.",
@@ -415,55 +405,18 @@ class ServerFamilies:
             labels=_RPC_LABELS[:-1],
             series=[(labels[:-1], count) for labels, count in metrics.started.values.items()],
         )
-        yield _counts(
+        yield counts(
             "grpc_server_handled_total",
             "RPCs that ended, by code.",
             _RPC_LABELS,
             metrics.handled,
         )
-        yield _histogram(
+        yield histogram(
             "grpc_server_handling_seconds",
             "Seconds that an RPC took.",
             _RPC_LABELS,
             metrics.handled,
         )
-
-
-def _numbers(
-    type: Literal["counter", "gauge"],
-    name: str,
-    text: str,
-    labels: Sequence[str],
-    counter: Counter[Any],
-) -> Family:
-    """Return a family of numbers whose labels are strings or tuples of strings."""
-    series = [(_values(each), value) for each, value in counter.values.items()]
-    return Family(name=name, type=type, text=text, labels=labels, series=series)
-
-
-def _counts(name: str, text: str, labels: Sequence[str], histogram: Histogram[Any]) -> Family:
-    """Return a family with the number of observations of a histogram."""
-    values = [(_values(each), sum(seconds.counts)) for each, seconds in histogram.values.items()]
-    return Family(name=name, type="counter", text=text, labels=labels, series=values)
-
-
-def _histogram(name: str, text: str, labels: Sequence[str], histogram: Histogram[Any]) -> Family:
-    series = [
-        (_values(each) if labels else (), observations)
-        for each, observations in histogram.values.items()
-    ]
-    return Family(
-        name=name,
-        type="histogram",
-        text=text,
-        labels=labels,
-        series=series,
-        bounds=histogram.bounds,
-    )
-
-
-def _values(labels: str | Sequence[str]) -> Sequence[str]:
-    return (labels,) if isinstance(labels, str) else labels
 
 
 def _shared_labels(labels: RequestLabels) -> Sequence[str]:

@@ -28,7 +28,7 @@ class TTLAfterFinishedController(Controller[ObjectKey]):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._durations = context.server.metrics.job_deletion_seconds
+        self._durations = context.server.metrics.controllers.job_deletion_seconds
 
     def set_up(self) -> None:
         """Watch Jobs."""

@@ -15,6 +15,7 @@ eviction controller deletes the pods. Mirrors pkg/controller/nodelifecycle.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
@@ -78,6 +79,7 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
         self._events = EventRecorder(context, "node-controller")
         self._heartbeats = Heartbeats(self._settings.node_monitor_period)
         self._zones = Zones(self._settings)
+        self._metrics = context.server.metrics.controllers.nodes
         self._registered: dict[str, Tree] = {}
         """The nodes whose registration has been reported, by name: what events about them need."""
 
@@ -173,6 +175,7 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
 
     async def _check_heartbeat(self, key: ObjectKey) -> None:
         """Mark a node that is silent, and plan the next check."""
+        started = time.perf_counter()
         if self._is_silent(key.name):
             # A Lease that was renewed a moment ago may not have been delivered.
             await self._leases.fresh()
@@ -180,6 +183,7 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
                 await self._mark_silent(key)
         if key.name in self._heartbeats:
             self._check_later(key)
+        self._metrics.health_seconds.observe("", time.perf_counter() - started)
 
     def _is_silent(self, name: str) -> bool:
         return name in self._heartbeats and self._heartbeats.is_silent(name, self.clock.now())
@@ -219,6 +223,7 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
     async def _reconcile_zones(self) -> None:
         """Compute the health of the zones, and taint the nodes whose turn it is."""
         disruption = self._zones.update(self.clock.now())
+        self._measure_zones()
         if disruption is Disruption.BEGINS:
             for entry in self._nodes.lister.list():
                 self.queue.add(NodeLifecycleItem("node", entry.key))
@@ -226,10 +231,21 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
             self._heartbeats.hear_all(self.clock.now())
         while (name := self._zones.take_next(self.clock.now())) is not None:
             change = functools.partial(tainted, now=self.clock.now())
+            node = self._nodes.lister.get(ObjectKey("", name))
             await self._write(ObjectKey("", name), change)
+            if node is not None:
+                self._metrics.evictions.add(zone_of(node.tree()))
         wait = self._zones.wait(self.clock.now())
         if wait is not None:
             self.queue.add_after(_ZONES, wait)
+
+    def _measure_zones(self) -> None:
+        for name, (ready, unhealthy) in self._zones.counts().items():
+            size = ready + unhealthy
+            self._metrics.zone_size.set(name, size)
+            self._metrics.zone_health.set(name, 100 * ready / size if size else 100)
+            self._metrics.unhealthy_nodes.set(name, unhealthy)
+            self._metrics.evictions.add(name, 0)
 
     async def _write(
         self, key: ObjectKey, change: Callable[[Tree], Tree], *, subresource: str = ""

@@ -138,7 +138,7 @@ class PodGC(Controller[GCItem]):
                     name_of(pod), patch, type=STRATEGIC_MERGE_PATCH, subresource="status"
                 )
         await delete_object(pods, name_of(pod), uid=uid_of(pod), gracePeriodSeconds=0)
-        self.server.metrics.pods_deleted_by_gc.add((namespace_of(pod), reason))
+        self.server.metrics.controllers.pods_deleted_by_gc.add((namespace_of(pod), reason))
 
 
 def has_ended(pod: Tree) -> bool:

@@ -109,6 +109,9 @@ class TaintEvictionController(Controller[ObjectKey]):
         else:
             await self._evict(key, entry.tree())
             del self._planned[key]
+            metrics = self.server.metrics.controllers.nodes
+            metrics.evicted_pods.add("")
+            metrics.eviction_seconds.observe("", -wait)
 
     def _next(self, entry: Entry | None, planned: Eviction | None) -> Eviction | None:
         if entry is None or is_terminating(entry.tree()):

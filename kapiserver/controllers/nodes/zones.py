@@ -150,6 +150,10 @@ class Zones:
             return Disruption.NONE
         return Disruption.BEGINS if disrupted else Disruption.ENDS
 
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Return how many nodes are ready, and how many are not, by zone."""
+        return {name: (zone.ready, zone.unhealthy) for name, zone in self._zones.items()}
+
     def _rate(self, state: ZoneState, size: int) -> float:
         if self.are_disrupted:
             return 0.0

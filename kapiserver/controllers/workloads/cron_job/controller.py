@@ -33,6 +33,7 @@ from kapiserver.controllers.workloads.cron_job.plan import (
 )
 from kapiserver.controllers.workloads.owned_objects import controller_keys
 from kapiserver.controllers.workloads.pod_control import has_cause
+from kapiserver.controllers.workloads.pods import seconds_of
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.informer import Index, ObjectChange
@@ -126,13 +127,15 @@ class CronJobController(Controller[ObjectKey]):
             if not await self._delete(client, cron_job, reference["name"]):
                 raise JobError(f"could not replace job {namespace_of(cron_job)}/{name_of(new)}")
             forget_active(plan.status, (reference["uid"],))
-        job = await self._create(client, cron_job, new)
+        job = await self._create(client, cron_job, plan, new)
         if job is not None:
             plan.status = plan.started | {
                 "active": [*active_of(plan.started), _reference(job)],
             }
 
-    async def _create(self, client: ResourceClient, cron_job: Tree, new: Tree) -> Tree | None:
+    async def _create(
+        self, client: ResourceClient, cron_job: Tree, plan: CronJobPlan, new: Tree
+    ) -> Tree | None:
         """Create a Job and return it, or the one that an earlier try has created; None if the name
         belongs to a Job of somebody else. Raises StatusError."""
         try:
@@ -145,6 +148,10 @@ class CronJobController(Controller[ObjectKey]):
                 message = f"Error creating job: {error}"
                 await self._events.warn(cron_job, "FailedCreate", message)
             raise
+        scheduled = seconds_of(plan.started.get("lastScheduleTime"))
+        if scheduled is not None:
+            skew = self.server.metrics.controllers.cron_job_skew
+            skew.observe("", self.clock.now() - scheduled)
         await self._events.note(cron_job, "SuccessfulCreate", f"Created job {name_of(job)}")
         await self._jobs.wait_for(Revision(int(resource_version_of(job))))
         return job

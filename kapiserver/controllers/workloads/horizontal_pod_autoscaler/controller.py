@@ -7,6 +7,7 @@ pkg/controller/podautoscaler.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 from kapiserver.api.accessors import copy_tree, generation_of, name_of, uid_of
@@ -17,6 +18,7 @@ from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.selectors import Selection
 from kapiserver.api.selectors import parse as parse_selector
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.controller_metrics import AutoscalerLabels
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_recorder import EventRecorder
@@ -69,6 +71,7 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
         self.min_retry_seconds = self.max_retry_seconds = period
         super().__init__(context)
         self._events = EventRecorder(context, "horizontal-pod-autoscaler")
+        self._measured = context.server.metrics.controllers.autoscalers
         self._metrics = MetricsClient(context, self._resource_names)
         self._histories: dict[ObjectKey, ScalingHistory] = {}
         self._selections: dict[ObjectKey, Selection] = {}
@@ -82,6 +85,7 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
     def _on_change(self, change: ObjectChange) -> Iterable[ObjectKey]:
         """Queue an autoscaler whose spec has changed. Its status changes with each reconcile."""
         key, old, new = change.last.key, change.old, change.new
+        self._measured.autoscalers.add("", (old is None) - (new is None))
         if old is not None and new is not None and _generation(old) == _generation(new):
             self.queue.add_after(key, self._settings.horizontal_pod_autoscaler_sync_period)
             return ()
@@ -93,10 +97,12 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
         if entry is None:
             self._histories.pop(key, None)
             self._selections.pop(key, None)
+            self._measured.desired_replicas.values.pop((key.namespace, key.name), None)
             return
-        autoscaler = entry.tree()
+        autoscaler, started = entry.tree(), time.perf_counter()
         plan = await self._plan(key, autoscaler)
         await self._finish(key, autoscaler, plan)
+        self._measure(key, plan, time.perf_counter() - started)
         if plan.error:
             raise ScalingError(plan.error)
         self.queue.add_after(key, self._settings.horizontal_pod_autoscaler_sync_period)
@@ -119,6 +125,13 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
             except StatusError as error:
                 not_rescaled(plan, autoscaler, str(error))
         return plan
+
+    def _measure(self, key: ObjectKey, plan: Plan, seconds: float) -> None:
+        labels = AutoscalerLabels(plan.action, "internal" if plan.error else "none")
+        self._measured.reconcile_seconds.observe(labels, seconds)
+        desired = plan.status.get("desiredReplicas")
+        if desired is not None:
+            self._measured.desired_replicas.set((key.namespace, key.name), desired)
 
     # The target.
 

@@ -78,6 +78,7 @@ class Plan(Struct, kw_only=True):
     status    the status to write; conditions are added to it
     replicas  the replicas to give to the target; None if it stays as it is
     reason    why the target is scaled
+    action    `scale_up` or `scale_down` if the target has been scaled, else `none`
     events    events to record, in order
     history   the history to keep
     error     why the reconcile fails in the end, although the plan is carried out; "" if not
@@ -87,6 +88,7 @@ class Plan(Struct, kw_only=True):
     status: Tree
     replicas: int | None = None
     reason: str = ""
+    action: str = "none"
     events: list[PlannedEvent] = field(default_factory=list)
     history: ScalingHistory = ScalingHistory()
     error: str = ""
@@ -294,6 +296,8 @@ def rescaled(plan: Plan, autoscaler: Tree, scale: Tree) -> None:
         message = "the HPA controller did not scale the workload to zero"
         plan.set_condition(_ZERO, False, "NotScaledToZero", message)
     plan.status["lastScaleTime"] = timestamp(plan.now)
+    if after != before:
+        plan.action = "scale_up" if after > before else "scale_down"
 
 
 def not_rescaled(plan: Plan, autoscaler: Tree, error: str) -> None:

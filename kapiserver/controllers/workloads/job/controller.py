@@ -30,6 +30,7 @@ from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.controllers.workloads.job.backoff import Backoff
+from kapiserver.controllers.workloads.job.job_metrics import JobMeter
 from kapiserver.controllers.workloads.job.job_pods import TRACKING_FINALIZER, is_tracked
 from kapiserver.controllers.workloads.job.outcome import count_pods, finish_job, is_job_finished
 from kapiserver.controllers.workloads.job.plan import JobPlan, plan_job
@@ -65,6 +66,7 @@ class JobController(Controller[JobItem]):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
+        self._meter = JobMeter(context.server.metrics.controllers.jobs)
         self._backoffs: dict[str, Backoff] = {}
         """The failures of unfinished Jobs, by the uid of the Job."""
 
@@ -83,12 +85,15 @@ class JobController(Controller[JobItem]):
         yield JobItem("jobs", change.last.key)
         if change.new is None:
             self._backoffs.pop(uid_of(change.last.tree()), None)
+        elif change.old is None and not _is_own(change.new.tree()):
+            self._meter.count_external(change.new.tree())
         if change.new is None or is_job_finished(change.new.tree()):
             for pod in self._owned.controlled_by(change.last.tree()):
                 if is_tracked(pod):
                     yield JobItem("pods", ObjectKey(change.last.key.namespace, name_of(pod)))
 
     def _on_pod(self, change: ObjectChange) -> Iterator[JobItem]:
+        self._meter.count_finalizer(change)
         for key in self._possible_owners(change):
             yield JobItem("jobs", key)
         if change.new is not None and is_tracked(change.new.tree()):
@@ -105,15 +110,17 @@ class JobController(Controller[JobItem]):
         job = entry.tree()
         if is_job_finished(job):
             self._backoffs.pop(uid_of(job), None)
-        elif value_at(job, "spec", "managedBy") in (None, _OWN_NAME):
-            await self._reconcile_job(item, job)
+        elif _is_own(job):
+            with self._meter.reconcile(job) as plans:
+                await self._reconcile_job(item, job, plans)
 
-    async def _reconcile_job(self, item: JobItem, job: Tree) -> None:
+    async def _reconcile_job(self, item: JobItem, job: Tree, plans: list[JobPlan]) -> None:
         namespace = item.key.namespace
         jobs = self.context.resource(str(_BATCH), "jobs", namespace=namespace)
         pods = await self._owned.claim(job, jobs, self._pods.pods(namespace), _any)
         backoff = self._backoffs.get(uid_of(job), Backoff())
         plan = plan_job(job, pods, backoff, self.clock.now())
+        plans.append(plan)
         error = await self._write_pods(job, plan)
         await self._write_status(jobs, job, job.get("status"), plan.status)
         self._backoffs[uid_of(job)] = plan.backoff
@@ -125,7 +132,9 @@ class JobController(Controller[JobItem]):
             if finished is not None:
                 status, event = finished
                 events = [*events, event]
+                self._meter.count_finished(job, plan.outcome)
         await self._write_status(jobs, job, plan.status, status)
+        self._meter.count_ended(job, plan, status)
         await self._record(job, events)
         if plan.requeue_after is not None:
             self.queue.add_after(item, plan.requeue_after)
@@ -141,6 +150,7 @@ class JobController(Controller[JobItem]):
             error = await self._pods.delete_all(job, deleted)
         if plan.create:
             created, error = await self._pods.create_all(job, plan.create)
+            self._meter.count_created(job, plan, created)
             active = (plan.status.get("active") or 0) - len(plan.create) + created
             plan.status.pop("active", None)
             if active:
@@ -197,16 +207,25 @@ class JobController(Controller[JobItem]):
             if owner.get("kind") != "Job" or owner.get("apiVersion") != str(_BATCH):
                 return
             job = self._jobs.lister.get(ObjectKey(key.namespace, owner.get("name") or ""))
-            if job is not None and uid_of(job.tree()) == owner.get("uid"):
-                is_managed = value_at(job.tree(), "spec", "managedBy") in (None, _OWN_NAME)
-                if not is_managed or not is_job_finished(job.tree()):
-                    return
+            is_present = job is not None and uid_of(job.tree()) == owner.get("uid")
+            if job is not None and is_present and not _has_ended(job.tree()):
+                return
         await self._remove_finalizers(key.namespace, [pod])
 
     async def _record(self, job: Tree, events: Sequence[PlannedEvent]) -> None:
         for event in events:
             record = self._events.warn if event.type == "Warning" else self._events.note
             await record(job, event.reason, event.message)
+
+
+def _has_ended(job: Tree) -> bool:
+    """Report whether this controller has ended a Job. It never ends those of other controllers."""
+    return _is_own(job) and is_job_finished(job)
+
+
+def _is_own(job: Tree) -> bool:
+    """Report whether this controller manages a Job."""
+    return value_at(job, "spec", "managedBy") in (None, _OWN_NAME)
 
 
 def _any(_pod: Tree) -> bool:

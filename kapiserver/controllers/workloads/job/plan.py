@@ -74,6 +74,7 @@ class JobPlan(Struct):
     status            the status before `remove_finalizer`
     remove_finalizer  pods that the status counts
     outcome           why the Job is about to end, or None
+    policy_actions    what the podFailurePolicy says of each failed pod that it matches
     backoff           the failures so far
     requeue_after     seconds until the next reconcile, or None
     """
@@ -85,6 +86,7 @@ class JobPlan(Struct):
     create: Sequence[Tree] = ()
     remove_finalizer: list[Tree] = field(default_factory=list)
     outcome: Outcome | None = None
+    policy_actions: list[str] = field(default_factory=list)
     events: list[PlannedEvent] = field(default_factory=list)
     requeue_after: float | None = None
 
@@ -424,9 +426,12 @@ class _Planner:
             new_indexes.add(index)
 
     def _count_failure(self, pod: Tree) -> None:
+        verdict, failed = verdict_on(pod, self._job), self._uncounted["failed"]
+        if verdict.action and uid_of(pod) not in failed:
+            self._plan.policy_actions.append(verdict.action)
         has_index = not self._is_indexed or self._index(pod) is not None
-        if has_index and verdict_on(pod, self._job).counts:
-            self._uncounted["failed"].add(uid_of(pod))
+        if has_index and verdict.counts:
+            failed.add(uid_of(pod))
 
     def _write_counts(self, new_indexes: set[int]) -> None:
         self._status["uncountedTerminatedPods"] = {

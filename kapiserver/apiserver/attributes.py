@@ -39,6 +39,7 @@ class Reinvocation(Struct):
 class Attributes(Struct, frozen=True, kw_only=True):
     """The attributes of one write.
 
+    verb         the verb of the request
     name         the name; empty if the server has yet to generate it, with `generate_name` as its
                  start, and for the objects of a collection that is deleted
     audit        notes for the audit event
@@ -52,6 +53,7 @@ class Attributes(Struct, frozen=True, kw_only=True):
     warnings: Warnings
     audit: AuditNotes
     name: str
+    verb: str = ""
     generate_name: str = ""
     options: Tree = field(default_factory=dict)
     dry_run: bool = False

@@ -56,6 +56,7 @@ class AuditNotes(Struct, eq=False, kw_only=True):
 class Caller(Struct, frozen=True, kw_only=True):
     """The user of an operation.
 
+    verb        the verb of the request, such as patch
     user_agent  names the program; its part before the slash is the default field manager
     warnings    warnings for the client
     audit       notes for the audit event
@@ -63,6 +64,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """
 
     user: User
+    verb: str = ""
     user_agent: str = ""
     warnings: Warnings = field(default_factory=Warnings)
     audit: AuditNotes = field(default_factory=AuditNotes)

@@ -194,7 +194,7 @@ class InternalResource(ResourceClient):
         """Create an object; with a subresource, post to that of `name`."""
         info = self._info("create", name, subresource)
         async with self._write(info) as target:
-            caller = self._caller()
+            caller = self._caller(info)
             options = parse_options(self._server, _query(parameters), "CreateOptions")
             body = TreeBody(self._versioned(obj))
             unstored = unstored_create(self._server, target)
@@ -219,7 +219,7 @@ class InternalResource(ResourceClient):
             body = TreeBody(self._versioned(obj))
             from kapiserver.apiserver.endpoints.operations.update import update_object
 
-            written = await update_object(self._server, target, self._caller(), options, body)
+            written = await update_object(self._server, target, self._caller(info), options, body)
             return await self._tree(target, written.entry)
 
     async def patch(
@@ -242,7 +242,7 @@ class InternalResource(ResourceClient):
             document = operations.Document(copy_tree(patch))
             parsed_patch = operations.patch_of(type_, document, field_validation(options))
             written = await operations.patch_object(
-                self._server, target, self._caller(), options, parsed_patch
+                self._server, target, self._caller(info), options, parsed_patch
             )
             return await self._tree(target, written.entry)
 
@@ -265,7 +265,7 @@ class InternalResource(ResourceClient):
             written = await operations.patch_object(
                 self._server,
                 target,
-                self._caller(),
+                self._caller(info),
                 options,
                 operations.function_patch(change, field_validation(options)),
             )
@@ -284,7 +284,7 @@ class InternalResource(ResourceClient):
             from kapiserver.apiserver.endpoints.operations.apply import apply_configuration
 
             written = await apply_configuration(
-                self._server, target, self._caller(), options, config
+                self._server, target, self._caller(info), options, config
             )
             return await self._tree(target, written.entry)
 
@@ -298,7 +298,7 @@ class InternalResource(ResourceClient):
                 deleted_status,
             )
 
-            written = await delete_object(self._server, target, self._caller(), delete_options)
+            written = await delete_object(self._server, target, self._caller(info), delete_options)
             status = await deleted_status(self._server, target, written)
             return await self._tree(target, written.entry) if status is None else status
 
@@ -313,7 +313,7 @@ class InternalResource(ResourceClient):
             from kapiserver.apiserver.endpoints.operations.delete import delete_objects
 
             listing = await delete_objects(
-                self._server, target, self._caller(), delete_options, selection_query
+                self._server, target, self._caller(info), delete_options, selection_query
             )
             return await self._list(target, listing)
 
@@ -383,11 +383,12 @@ class InternalResource(ResourceClient):
             async with first_request(self._server.offloader, target, use, HANDLERS[verb]):
                 yield target
 
-    def _caller(self) -> Caller:
+    def _caller(self, info: RequestInfo) -> Caller:
         client = self._client
         warnings = Warnings() if client.warnings is None else client.warnings
         return Caller(
             user=client.user,
+            verb=info.verb,
             user_agent=client.user_agent,
             warnings=warnings,
             may_all=not client.authorize,

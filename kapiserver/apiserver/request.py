@@ -175,6 +175,7 @@ class Request(Struct, kw_only=True, eq=False):
         """Return the user and the records that an operation needs to know."""
         return Caller(
             user=self.user,
+            verb=self.info.verb,
             user_agent=self.header("User-Agent"),
             warnings=self.warnings,
             audit=self.audit,

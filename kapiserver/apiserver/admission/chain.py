@@ -52,6 +52,7 @@ def admission(
             user=caller.user,
             warnings=caller.warnings,
             audit=caller.audit,
+            verb=caller.verb,
             # An object of a collection that is deleted has no name in the request.
             name=target.key.name if new is None else name_of(new) or target.key.name,
             generate_name=metadata_of(new or {}).get("generateName") or "",

@@ -55,6 +55,9 @@ CHECKS: dict[str, Lazy[Check]] = {
 """Checks of an object before its strategy prepares it, by qualified resource and subresource."""
 
 PREPARED_CHECKS: dict[str, Lazy[Check]] = {
+    "resourceclaims.resource.k8s.io/status": lazy(
+        "kapiserver.apiserver.admission.claim_status_access:check"
+    ),
     "mutatingadmissionpolicies.admissionregistration.k8s.io": _CHECK_PARAM_ACCESS,
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _CHECK_PARAM_ACCESS,
     "validatingadmissionpolicies.admissionregistration.k8s.io": _CHECK_PARAM_ACCESS,

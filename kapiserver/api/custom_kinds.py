@@ -128,6 +128,7 @@ class CustomVersion:
         return GroupVersion(self.definition.group, self.name)
 
     is_typed = False
+    verbs: tuple[str, ...] = VERBS
 
     @property
     def hub(self) -> GroupVersion:
@@ -150,7 +151,7 @@ class CustomVersion:
     @property
     def discovery_verbs(self) -> Sequence[str]:
         """The verbs in the order of discovery."""
-        return TERMINATING_VERBS if self.definition.terminating else VERBS
+        return TERMINATING_VERBS if self.definition.terminating else self.verbs
 
     @property
     def discovery_subresources(self) -> Sequence[Subresource]:
@@ -178,7 +179,7 @@ class CustomVersion:
             singular=names.get("singular") or definition.kind.lower(),
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
-            verbs=VERBS,
+            verbs=self.verbs,
             subresources=tuple(self._subresources()),
             selectable_fields=self._selectable_fields(),
             deprecations=tuple(self._deprecations()),

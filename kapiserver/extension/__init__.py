@@ -19,8 +19,9 @@ from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invali
 from kapiserver.extension.api_server import ApiServer
 from kapiserver.extension.objects import Object, ObjectMeta, OwnerReference
 from kapiserver.extension.resources import Column, Resource, Scale, Version
+from kapiserver.extension.sources import ObjectSource
 
 __all__ = [
-    "ApiServer", "Column", "FieldError", "Object", "ObjectMeta", "OwnerReference", "Path",
-    "Resource", "Scale", "Version", "duplicate", "forbidden", "invalid", "required",
+    "ApiServer", "Column", "FieldError", "Object", "ObjectMeta", "ObjectSource", "OwnerReference",
+    "Path", "Resource", "Scale", "Version", "duplicate", "forbidden", "invalid", "required",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ import msgspec
 
 from kapiserver.api.accessors import metadata_of
 from kapiserver.api.apiextensions.custom_strategies import CustomStatusStrategy, CustomStrategy
-from kapiserver.api.custom_kinds import CustomKinds, CustomVersion, Definition
+from kapiserver.api.custom_kinds import VERBS, CustomKinds, CustomVersion, Definition
 from kapiserver.api.errors import ConversionFailed, FieldError, NotRegistered, Path, invalid
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.strategy import Strategy
@@ -25,6 +25,14 @@ from kapiserver.extension.resources import Functions, Resource, Version
 
 _NOT_IN_HUB = ("apiVersion", "kind", "metadata")
 _CONVERTED_METADATA = ("labels", "annotations")
+_WRITES = {
+    "create": "create",
+    "update": "update",
+    "patch": "update",
+    "delete": "delete",
+    "deletecollection": "delete",
+}
+"""The method of a source that each verb needs."""
 
 
 def declared_kinds(resources: Iterable[Resource[Any]]) -> CustomKinds:
@@ -68,6 +76,14 @@ class DeclaredVersion(CustomVersion):
     """One version of a declared kind."""
 
     definition: DeclaredKind
+
+    def __init__(self, definition: DeclaredKind, summary: Tree) -> None:
+        super().__init__(definition, summary)
+        source = definition.declared.source
+        if source is not None:
+            self.verbs = tuple(
+                verb for verb in VERBS if verb not in _WRITES or source.has(_WRITES[verb])
+            )
 
     @property
     def declared(self) -> Resource[Any]:
@@ -115,6 +131,11 @@ class DeclaredVersion(CustomVersion):
             hub.metadata = converted.metadata
         return hub
 
+    def tree_of(self, hub: Object) -> Tree:
+        """Return the tree in this version of an object of the internal version."""
+        tree = _from_hub(self.declared, self.name, hub)
+        return {**tree, "apiVersion": str(self.group_version), "kind": self.definition.kind}
+
     def change(self, function: Callable[..., None], obj: Tree, *others: Tree) -> None:
         """Call a function with the object, and others, in the internal version, and write what it
         changes into the object. Nothing changes if they do not fit the class."""
@@ -129,9 +150,14 @@ class DeclaredVersion(CustomVersion):
     @functools.cached_property
     def strategies(self) -> Mapping[str, Strategy]:
         """The strategies, by subresource."""
-        kind = DeclaredStrategy(self)
+        kind = self.kind_strategy
         status = CustomStatusStrategy(self.structural, kind)
         return {"": kind, "status": status, "scale": kind}
+
+    @functools.cached_property
+    def kind_strategy(self) -> DeclaredStrategy:
+        """The strategy of the objects."""
+        return DeclaredStrategy(self)
 
 
 _NO_METADATA = Object().metadata

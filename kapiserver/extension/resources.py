@@ -25,6 +25,7 @@ from kapiserver.api.errors import FieldError
 from kapiserver.api.types import Tree
 from kapiserver.extension.objects import AnyObject, Object
 from kapiserver.extension.schemas import object_schema
+from kapiserver.extension.sources import ObjectSource
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
@@ -96,6 +97,7 @@ class Resource(Generic[AnyObject]):
     columns             the columns of tables, besides the name
     selectable_fields   paths of fields for field selectors, as in `.spec.engine`
     scale               the paths of the subresource scale; None: there is none
+    source              where the objects are; None: in the store of the server
 
     The subresource `status` exists if the class has a field of that name. Raises UnusableType for a
     class that no schema can describe, and ValueError for versions that do not fit together.
@@ -117,6 +119,7 @@ class Resource(Generic[AnyObject]):
         columns: Sequence[Column] = (),
         selectable_fields: Sequence[str] = (),
         scale: Scale | None = None,
+        source: ObjectSource[AnyObject] | None = None,
     ) -> None:
         self.type = type_
         self.group = group
@@ -128,6 +131,7 @@ class Resource(Generic[AnyObject]):
         }
         self.storage_version = storage_version or next(iter(self.versions))
         self.functions = Functions()
+        self.source = source
         self._short_names = short_names
         self._categories = categories
         self._namespaced = namespaced

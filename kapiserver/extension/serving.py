@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kapiserver.api.custom_kinds import CustomKinds
 from kapiserver.api.groups import GROUPS
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.admission.plugins import AdmissionPlugins
@@ -38,12 +39,14 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.extension.access import Access
 from kapiserver.extension.kinds import declared_kinds
 from kapiserver.extension.resources import Resource
+from kapiserver.extension.virtual_store import Place, virtual_stores
 from kapiserver.host import Host
 from kapiserver.server_parts import compose, make_audit, new_client
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.kv.compaction import Compactor
-from kapiserver.storage.kv.contract import KV
-from kapiserver.storage.objects.store_registry import StoreRegistry
+from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.objects.store_registry import StoreHooks, StoreRegistry
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 _SHARED_GROUPS = tuple(group for group in GROUPS if group.name == "autoscaling")
@@ -80,16 +83,22 @@ async def serve(
     async with AsyncExitStack() as stack:
         config, certificates = _with_certificates(config or Config(), stack)
         host, clock = Host(config), clock or SystemClock()
-        kv = await stack.enter_async_context(host.open_store(config, clock))
-        files = FileWatch(SystemClock())
-        access = Access(config, clock)
-        server = _make(resources, config, clock, host, kv, files, access)
+        basis = _Basis(
+            config=config,
+            clock=clock,
+            host=host,
+            kv=await stack.enter_async_context(host.open_store(config, clock)),
+            copies=await stack.enter_async_context(_open_copies(resources, clock, config)),
+            files=FileWatch(SystemClock()),
+            access=Access(config, clock),
+        )
+        server = _make(basis, declared_kinds(resources))
         stack.callback(server.stores.stop)
         stack.enter_context(host.memory_limit.subscribe(server.stores.free_memory))
         http = host.http_server(compose(server, FILTERS), functools.partial(error_response, server))
         stack.push_async_callback(_drain, server, http)
-        await _start(server, kv, files, access, stack)
-        yield await _listen(server, http, files, certificates)
+        await _start(server, basis, stack)
+        yield await _listen(server, http, basis.files, certificates)
 
 
 def _with_certificates(config: Config, stack: AsyncExitStack) -> tuple[Config, Credentials | None]:
@@ -104,50 +113,87 @@ def _with_certificates(config: Config, stack: AsyncExitStack) -> tuple[Config, C
     return config, ensure_certificates(config, folder)
 
 
-def _make(
-    resources: Sequence[Resource[Any]],
-    config: Config,
-    clock: Clock,
-    host: Host,
-    kv: KV,
-    files: FileWatch,
-    access: Access,
-) -> Server:
+class _Basis(Struct, frozen=True, kw_only=True):
+    """The parts that a server is made of.
+
+    kv      the store of its objects
+    copies  the store of the copies of virtual resources; None if there are none
+    """
+
+    config: Config
+    clock: Clock
+    host: Host
+    kv: KV
+    copies: KV | None
+    files: FileWatch
+    access: Access
+
+
+def _make(basis: _Basis, kinds: CustomKinds) -> Server:
     """Return the parts of the server, connected."""
+    config, clock, offloader = basis.config, basis.clock, basis.host.offloader
     metrics = Metrics()
     scheme = Scheme(_SHARED_GROUPS, is_enabled=lambda *_: False)
-    scheme.custom = declared_kinds(resources)
+    scheme.custom = kinds
     codecs = CodecFactory(scheme)
-    observe = metrics.storage_observer(scheme.resource_at)
-    stores = StoreRegistry(
-        MeteredStore(kv, observe, root=config.store.key_root),
-        scheme,
-        codecs,
-        clock,
-        host.offloader,
-        root=config.store.key_root,
-    )
-    plugins = AdmissionPlugins((), config, clock, metrics, files, host.offloader)
+    stores = _stores(basis, scheme, codecs, metrics)
+    plugins = AdmissionPlugins((), config, clock, metrics, basis.files, offloader)
     return Server(
         config=config,
         scheme=scheme,
         codecs=codecs,
         stores=stores,
         clock=clock,
-        offloader=host.offloader,
+        offloader=offloader,
         custom_resources=CustomResources(scheme, stores),
-        upstreams=Upstreams(config.kubelets, host.offloader),
+        upstreams=Upstreams(config.kubelets, offloader),
         api_services=APIServices(scheme, stores),
-        back_ends=LazyBackEnds(config.aggregation, stores, host.offloader, files).get,
+        back_ends=LazyBackEnds(config.aggregation, stores, offloader, basis.files).get,
         new_client=new_client,
-        health=_health(kv),
+        health=_health(basis.kv),
         metrics=metrics,
         audit=make_audit(config.audit, codecs, clock, metrics),
-        authenticator=access.authenticator,
-        authorizer=access.authorizer,
-        memory_limit=host.memory_limit,
+        authenticator=basis.access.authenticator,
+        authorizer=basis.access.authorizer,
+        memory_limit=basis.host.memory_limit,
         plugin_chain=plugins.chain,
     )
+
+
+def _stores(basis: _Basis, scheme: Scheme, codecs: CodecFactory, metrics: Metrics) -> StoreRegistry:
+    root = basis.config.store.key_root
+    observe = metrics.storage_observer(scheme.resource_at)
+    virtual: dict[tuple[str, str], KV] = {}
+    if basis.copies is not None:
+        place = Place(kv=basis.copies, codecs=codecs, clock=basis.clock, root=root)
+        virtual = virtual_stores(scheme.custom, place)
+    return StoreRegistry(
+        MeteredStore(basis.kv, observe, root=root),
+        scheme,
+        codecs,
+        basis.clock,
+        basis.host.offloader,
+        root=root,
+        hooks=lambda _: StoreHooks(kv=virtual),
+    )
+
+
+@asynccontextmanager
+async def _open_copies(
+    resources: Sequence[Resource[Any]], clock: Clock, config: Config
+) -> AsyncIterator[KV | None]:
+    """Open the store in memory for the copies of virtual resources; None if there are none."""
+    if all(resource.source is None for resource in resources):
+        yield None
+        return
+    kv = await open_embedded(None, clock=clock, first_revision=Revision(int(clock.now() * 1000)))
+    compactor = Compactor(kv, clock, config.store.etcd_compaction_interval)
+    compactor.start()
+    try:
+        yield kv
+    finally:
+        compactor.stop()
+        await kv.close()
 
 
 def _health(kv: KV) -> Health:
@@ -161,12 +207,12 @@ def _health(kv: KV) -> Health:
     )
 
 
-async def _start(
-    server: Server, kv: KV, files: FileWatch, access: Access, stack: AsyncExitStack
-) -> None:
+async def _start(server: Server, basis: _Basis, stack: AsyncExitStack) -> None:
     """Start what runs beside the requests."""
-    store = server.config.store
-    compactor = Compactor(kv, server.clock, store.etcd_compaction_interval, root=store.key_root)
+    store, files, access = server.config.store, basis.files, basis.access
+    compactor = Compactor(
+        basis.kv, server.clock, store.etcd_compaction_interval, root=store.key_root
+    )
     compactor.start()
     stack.callback(compactor.stop)
     files.start()

@@ -18,7 +18,7 @@ EXAMPLES = ROOT / "examples"
 OTHER_TESTS = {"go-operator": "tests/clients/test_go.py", "rpc": "tests/rpc/test_examples.py"}
 """Examples that have a test elsewhere."""
 PLUGINS = ("-p", "no:cacheprovider", "-p", "kapiserver.testing.pytest_plugin")
-TESTED = ("asyncio_operator", "helm_chart", "kopf_operator")
+TESTED = ("asyncio_operator", "helm_chart", "kopf_operator", "sql_table")
 
 
 def _run(example: str, *options: str) -> str:
@@ -35,7 +35,12 @@ def _run(example: str, *options: str) -> str:
 
 @pytest.mark.parametrize(
     "example",
-    ["asyncio_operator", "kopf_operator", pytest.param("helm_chart", marks=pytest.mark.slow)],
+    [
+        "asyncio_operator",
+        "kopf_operator",
+        "sql_table",
+        pytest.param("helm_chart", marks=pytest.mark.slow),
+    ],
 )
 def test_example(example: str) -> None:
     """Every test of the example passes; none is skipped."""

@@ -67,10 +67,12 @@ class StoreHooks(Struct, frozen=True, kw_only=True):
     converter   converts custom objects that only a webhook can convert
     reserve     the functions that allocate addresses and ports before an object is written, by
                 group and plural name
+    kv          the stores of resources whose objects are not in the store of all, likewise
     """
 
     converter: Converter = _no_converter
     reserve: Mapping[tuple[str, str], Reserve] = field(default_factory=dict)
+    kv: Mapping[tuple[str, str], KV] = field(default_factory=dict)
 
 
 class RandomIdentifiers:
@@ -237,6 +239,9 @@ class StoreRegistry:
     def _make(self, kind_info: KindInfo) -> ResourceStore:
         resource = kind_info.resource
         context, transformer = self._context, None
+        own_kv = self._hooks.kv.get((resource.group, resource.name))
+        if own_kv is not None:
+            context = replace(context, kv=own_kv)
         if self._encryption is not None:
             transformer = self._encryption.transformer_for(resource.group, resource.name)
         if transformer is not None:

@@ -50,6 +50,8 @@ from kapiserver.storage.sqlite.readers import Readers
 T = TypeVar("T")
 ReadResult = TypeVar("ReadResult", GetResult, RangeResult)
 
+FIRST_REVISION = Revision(1)
+"""The revision of an empty store."""
 MAX_PENDING = 20_000
 """Limit of the waiting writes and reads; beyond it calls raise Unavailable."""
 COMPACTION_STEP = 100
@@ -181,6 +183,12 @@ class EmbeddedStore(KV):
             while await self._submit(lambda db: db.shrink(VACUUM_STEP)):
                 pass
             await self._submit(Database.truncate_wal)
+
+    async def skip_to(self, revision: Revision) -> None:
+        """Skip all revisions of an empty store up to this one; earlier ones count as compacted."""
+        await self._submit(lambda database: database.skip_to(revision))
+        self._compacted = await self._submit(lambda database: database.compact(revision, revision))
+        self._revision = revision
 
     async def close(self) -> None:
         if not self._closed:
@@ -431,10 +439,17 @@ def _check_expected(key: str, expected: Revision) -> None:
 
 
 async def open_embedded(
-    path: Path | None, *, clock: Clock | None = None, fsync: bool = True
+    path: Path | None,
+    *,
+    clock: Clock | None = None,
+    fsync: bool = True,
+    first_revision: Revision = FIRST_REVISION,
 ) -> EmbeddedStore:
-    """Open the store in a file, created if missing, or a new one in memory (None). Without `fsync`
-    a power failure may damage the file. Raises StoreLocked, Corrupt, Unavailable."""
+    """Open the store in a file, created if missing, or a new one in memory (None), whose revisions
+    begin at `first_revision`. Without `fsync` a power failure may damage the file. Raises
+    StoreLocked, Corrupt, Unavailable."""
     store = EmbeddedStore(path, clock or SystemClock(), fsync=fsync)
     await store.open()
+    if path is None and first_revision > FIRST_REVISION:
+        await store.skip_to(first_revision)
     return store

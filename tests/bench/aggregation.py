@@ -29,27 +29,6 @@ THINGS = "/apis/ext.example.com/v1/namespaces/default/things"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 OBJECTS = 500
 DEAD, SERVED = 10, 40
-DEFINITION = {
-    "metadata": {"name": "things.ext.example.com"},
-    "spec": {
-        "group": "ext.example.com",
-        "names": {"plural": "things", "kind": "Thing"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object", "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}  # fmt: skip
-
 Measure = Callable[[], float]
 
 
@@ -71,6 +50,22 @@ class Client:
         if response.status >= 400:
             raise RuntimeError(data.decode())
         return json.loads(data)
+
+
+def _definition(group: str) -> Any:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema},
+    }  # fmt: skip
+    return {
+        "metadata": {"name": f"things.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"plural": "things", "kind": "Thing"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
 
 
 def _api_service(name: str, group: str) -> Any:
@@ -108,7 +103,8 @@ def _compare(name: str, ours: Measure, base: Measure) -> None:
     ratios = [our / other for our, other in pairs]
     our, other = (statistics.median(values) for values in zip(*pairs, strict=True))
     spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    print(f"| {name} | {other:.2f} | {our:.2f} | {statistics.median(ratios):.2f} ({spread}) |")
+    median = statistics.median(ratios)
+    print(f"| {name} | {other:.3f} | {our:.3f} | {median:.2f} ({spread}) |", flush=True)
 
 
 def _measure_requests(host: Server, behind: Server) -> None:
@@ -183,8 +179,10 @@ def main() -> None:
         plain = start(folder / "plain")
         definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         client = Client(behind)
-        client("POST", definitions, DEFINITION)
-        established(behind, "things.ext.example.com")
+        groups = ["ext.example.com", *(f"g{number}.example.com" for number in range(SERVED))]
+        for group in groups:
+            client("POST", definitions, _definition(group))
+        established(behind, *(f"things.{group}" for group in groups))
         for number in range(OBJECTS):
             body = {
                 "apiVersion": "ext.example.com/v1", "kind": "Thing",

@@ -205,7 +205,11 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         rbac=rbac,
         flow_classifier=FlowClassifier(stores),
         memory_limit=host.memory_limit,
-        calls={added.group.name: added.handle for added in parts.call_groups},
+        calls={
+            (resource.group, resource.name): added.handle
+            for added in parts.call_groups
+            for resource in basis.scheme.resources(added.group.name)
+        },
         computed={added.group.name: added.read for added in parts.computed_groups},
         metric_pages=parts.metric_pages,
         faults=parts.faults,

@@ -33,6 +33,13 @@ class Lazy(Generic[Loaded]):
         return value
 
 
+def loaded(value: Loaded) -> Lazy[Loaded]:
+    """Return a reference to a value that needs no import."""
+    reference: Lazy[Loaded] = Lazy("")
+    reference.value = value
+    return reference
+
+
 def lazy(reference: str) -> Lazy[Any]:
     """Return a reference to `module:name`."""
     return Lazy(reference)

@@ -24,6 +24,7 @@ from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
 from kapiserver.apiserver.request import Query, Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.clock import Clock
 
@@ -77,8 +78,10 @@ class Server(Struct, frozen=True, kw_only=True):
     """The audit log; None without an audit policy."""
     faults: Faults | None = None
     """Faults that a test injects into requests."""
-    calls: Mapping[str, CallHandler] = field(default_factory=dict)
-    """The handlers of the groups of calls, by group."""
+    calls: Mapping[tuple[str, str], CallHandler] = field(default_factory=dict)
+    """The handlers of calls, by group and plural name."""
+    subresources: Mapping[tuple[str, str, str], SubresourceHandler] = field(default_factory=dict)
+    """The handlers of subresources that a program adds, by group, plural name and subresource."""
     metric_pages: MetricPages | None = None
     """Answers scrapes below /metrics; None if nothing is there."""
     computed: Mapping[str, ReadComputed] = field(default_factory=dict)
@@ -115,6 +118,11 @@ IsIdle: TypeAlias = Callable[[Server, Attributes], bool]
 CallHandler: TypeAlias = Callable[[Server, GroupVersionKind, Caller, Tree], Awaitable[Tree]]
 """Answers the create of a call, an object that is never stored: returns it with its status, in the
 version of the request. Raises an error that `errors.TABLE` has a row for."""
+
+
+SubresourceHandler: TypeAlias = Callable[[Server, Request, Target], Awaitable[AnyResponse]]
+"""Returns the response to a request for a subresource, or raises an error that `errors.TABLE` has a
+row for."""
 
 
 class CallGroup(Struct, frozen=True, kw_only=True):

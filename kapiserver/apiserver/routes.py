@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from kapiserver.api.lazy import Lazy, lazy
+from kapiserver.api.lazy import Lazy, lazy, loaded
 from kapiserver.apiserver.context import AggregatedHandler, Handler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
@@ -30,7 +30,8 @@ PROXY_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 def route(server: Server) -> Handler:
     """Return the handler that the filters wrap."""
-    unstored = UNSTORED | _calls(server)
+    unstored = UNSTORED | dict.fromkeys(server.calls, _lazy_review)
+    subresources = {key: loaded(handler) for key, handler in server.subresources.items()}
 
     async def handle(request: Request) -> AnyResponse:
         info = request.info
@@ -63,7 +64,8 @@ def route(server: Server) -> Handler:
         media_type = ""
         lazy_handler = unstored.get((info.version.group, info.resource))
         if lazy_handler is None and target.subresource:
-            lazy_handler = handler_of_subresource(target)
+            key = (info.version.group, info.resource, target.subresource)
+            lazy_handler = subresources.get(key) or handler_of_subresource(target)
         if lazy_handler is None:
             lazy_handler = HANDLERS[info.verb]
             if info.verb in _VERBS_WITH_BODY:
@@ -100,12 +102,6 @@ UNSTORED: dict[tuple[str, str], Lazy[VerbHandler]] = {
 }
 """Handlers of resources that are never stored, by group and name (see `media_types.py` on late
 loading)."""
-
-
-def _calls(server: Server) -> dict[tuple[str, str], Lazy[VerbHandler]]:
-    """Return the rows of the calls of added groups."""
-    resources = (resource for group in server.calls for resource in server.scheme.resources(group))
-    return {(resource.group, resource.name): _lazy_review for resource in resources}
 
 
 def _loaded(lazy_handler: Lazy[PathHandler]) -> PathHandler:

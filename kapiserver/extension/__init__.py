@@ -17,11 +17,13 @@ this package loads no server: `ApiServer` does when it starts. See docs/how-to/e
 
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
 from kapiserver.extension.api_server import ApiServer
+from kapiserver.extension.call import Call
 from kapiserver.extension.objects import Object, ObjectMeta, OwnerReference
 from kapiserver.extension.resources import Column, Resource, Scale, Version
 from kapiserver.extension.sources import ObjectSource
 
 __all__ = [
-    "ApiServer", "Column", "FieldError", "Object", "ObjectMeta", "ObjectSource", "OwnerReference",
-    "Path", "Resource", "Scale", "Version", "duplicate", "forbidden", "invalid", "required",
+    "ApiServer", "Call", "Column", "FieldError", "Object", "ObjectMeta", "ObjectSource",
+    "OwnerReference", "Path", "Resource", "Scale", "Version", "duplicate", "forbidden", "invalid",
+    "required",
 ]  # fmt: skip

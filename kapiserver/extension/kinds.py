@@ -8,7 +8,7 @@ resource and the conversion between its versions. Knows no HTTP and no store.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from kapiserver.api.accessors import metadata_of
 from kapiserver.api.apiextensions.custom_strategies import CustomStatusStrategy, CustomStrategy
 from kapiserver.api.custom_kinds import VERBS, CustomKinds, CustomVersion, Definition
 from kapiserver.api.errors import ConversionFailed, FieldError, NotRegistered, Path, invalid
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.group import GroupVersion, Subresource
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.extension.objects import Object, apply_changes, read, write
@@ -80,7 +80,9 @@ class DeclaredVersion(CustomVersion):
     def __init__(self, definition: DeclaredKind, summary: Tree) -> None:
         super().__init__(definition, summary)
         source = definition.declared.source
-        if source is not None:
+        if definition.declared.functions.answer is not None:
+            self.verbs = ("create",)
+        elif source is not None:
             self.verbs = tuple(
                 verb for verb in VERBS if verb not in _WRITES or source.has(_WRITES[verb])
             )
@@ -94,6 +96,11 @@ class DeclaredVersion(CustomVersion):
     def functions(self) -> Functions:
         """The functions of the resource."""
         return self.declared.functions
+
+    def _subresources(self) -> Iterator[Subresource]:
+        yield from super()._subresources()
+        for name, connect in self.functions.connects.items():
+            yield Subresource(name=name, verbs=connect.verbs)
 
     def has_same_schema(self, other: CustomVersion) -> bool:
         """Report whether another version needs no conversion."""
@@ -152,7 +159,8 @@ class DeclaredVersion(CustomVersion):
         """The strategies, by subresource."""
         kind = self.kind_strategy
         status = CustomStatusStrategy(self.structural, kind)
-        return {"": kind, "status": status, "scale": kind}
+        connects: Mapping[str, Strategy] = dict.fromkeys(self.functions.connects, kind)
+        return {**connects, "": kind, "status": status, "scale": kind}
 
     @functools.cached_property
     def kind_strategy(self) -> DeclaredStrategy:

@@ -9,20 +9,22 @@
 
 All functions get objects of the class that the resource is made with, whatever the version of the
 request: with several versions it is the internal version, which `Version` converts to and from. A
-function is called on the event loop and should return within a millisecond. Functions that change
-objects are called again for the same object and must then change nothing. Knows no HTTP.
+function is called on the event loop and should return within a millisecond, or wait with `await`.
+Functions that change objects are called again for the same object and must then change nothing.
+Knows no HTTP.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kapiserver.api.errors import FieldError
 from kapiserver.api.types import Tree
+from kapiserver.extension.call import Call
 from kapiserver.extension.objects import AnyObject, Object
 from kapiserver.extension.schemas import object_schema
 from kapiserver.extension.sources import ObjectSource
@@ -76,6 +78,17 @@ class Version(Struct, frozen=True, kw_only=True):
     served: bool = True
 
 
+class Connect(Struct, frozen=True, kw_only=True):
+    """A subresource that a function serves.
+
+    verbs       the verbs of its methods
+    function    answers a request; see `Resource.connect`
+    """
+
+    verbs: tuple[str, ...]
+    function: Callable[[Call, Any], Awaitable[Any]]
+
+
 class Functions(Struct, kw_only=True):
     """The functions of one resource; the decorators of `Resource` set them."""
 
@@ -85,6 +98,8 @@ class Functions(Struct, kw_only=True):
     validate: Callable[[Any, Any], Iterable[FieldError]] | None = None
     validate_status: Callable[[Any, Any], Iterable[FieldError]] | None = None
     warn: Callable[[Any, Any], Iterable[str]] | None = None
+    answer: Callable[[Call, Any], Awaitable[Any]] | None = None
+    connects: dict[str, Connect] = field(default_factory=dict)
 
 
 class Resource(Generic[AnyObject]):
@@ -196,6 +211,29 @@ class Resource(Generic[AnyObject]):
         self.functions.warn = function
         return function
 
+    def answer(self, function: AnyFunction) -> AnyFunction:
+        """Make the objects calls, as reviews are: created, answered and never stored. `await
+        function(call, obj)` returns the object with its status."""
+        self.functions.answer = function
+        return function
+
+    def connect(
+        self, name: str, *, methods: Sequence[str] = ("POST",)
+    ) -> Callable[[AnyFunction], AnyFunction]:
+        """Serve the subresource of that name: `await function(call, obj)` answers requests with
+        these methods. It returns an Object or a tree (JSON), a str (text), bytes, an asynchronous
+        iterator of bytes (a stream), or None (a Status of success). Raises ValueError for the names
+        status and scale."""
+        if name in ("status", "scale"):
+            raise ValueError(f"{self.name}: no function can serve {name}")
+
+        def add(function: AnyFunction) -> AnyFunction:
+            verbs = tuple(_VERBS[method] for method in methods)
+            self.functions.connects[name] = Connect(verbs=verbs, function=function)
+            return function
+
+        return add
+
     # The definition.
 
     @functools.cached_property
@@ -252,6 +290,14 @@ class Resource(Generic[AnyObject]):
 
 
 _ALWAYS = ("served", "storage")
+_VERBS = {
+    "DELETE": "delete",
+    "GET": "get",
+    "PATCH": "patch",
+    "POST": "create",
+    "PUT": "update",
+}
+"""The verb of each method of a request for a subresource."""
 
 
 def _column(column: Column) -> Tree:

@@ -37,6 +37,7 @@ from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.extension.access import Access
+from kapiserver.extension.handlers import call_handlers, subresource_handlers
 from kapiserver.extension.kinds import declared_kinds
 from kapiserver.extension.resources import Resource
 from kapiserver.extension.virtual_store import Place, virtual_stores
@@ -155,6 +156,8 @@ def _make(basis: _Basis, kinds: CustomKinds) -> Server:
         audit=make_audit(config.audit, codecs, clock, metrics),
         authenticator=basis.access.authenticator,
         authorizer=basis.access.authorizer,
+        calls=call_handlers(kinds),
+        subresources=subresource_handlers(kinds),
         memory_limit=basis.host.memory_limit,
         plugin_chain=plugins.chain,
     )

@@ -81,7 +81,7 @@ async def create_review(
     admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
     admitted = await admit(review, None)
     await admitted.validate()
-    handle_call = server.calls.get(target.resource.group)
+    handle_call = server.calls.get((target.resource.group, target.resource.name))
     if handle_call is not None:
         return await handle_call(server, target.kind, caller, review)
     return await REVIEWS[target.resource.kind](server, caller.user, review)

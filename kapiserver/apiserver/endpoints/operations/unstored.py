@@ -42,6 +42,6 @@ UNSTORED_CREATES: dict[tuple[str, str, str], Lazy[CreateOperation]] = {
 def unstored_create(server: Server, target: Target) -> Lazy[CreateOperation] | None:
     """Return the operation of a create that stores no object; None if it stores one."""
     resource = target.resource
-    if resource.group in server.calls:
+    if (resource.group, resource.name) in server.calls:
         return _lazy_review
     return UNSTORED_CREATES.get((resource.group, resource.name, target.subresource))

@@ -35,6 +35,14 @@ spec:
   - ports: [7]
     target: {{address: 127.0.0.1, port: {port}}}
 """
+EXEC = """
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Exec
+metadata: {{name: host}}
+spec:
+  execs:
+  - local: {{envs: [{{name: USED, value: here}}]{context}}}
+"""
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 
 Kubectl = Callable[..., str]
@@ -178,6 +186,23 @@ def echo() -> Iterator[int]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]
         server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "context", ["", ", securityContext: {runAsUser: 65534, runAsGroup: 65534}"]
+)
+def test_programs_of_the_machine(simulating: Server, context: str) -> None:
+    """A program of the machine runs, as another user if the server may do that."""
+    newest = kubectls()[0]
+    if context and os.geteuid() != 0:
+        pytest.skip("only root runs programs as others")
+    rule = EXEC.format(context=context)
+    run(newest, simulating, "apply", "-f", "-", stdin=rule)
+    run(newest, simulating, "run", "host", "--image=nginx")
+    run(newest, simulating, "wait", "--for=condition=Ready", "pod/host", "--timeout=60s")
+    output = run(newest, simulating, "exec", "host", "--", "sh", "-c", "echo $USED; id -u")
+    assert output == f"here\n{65534 if context else os.geteuid()}\n"
+    run(newest, simulating, "delete", "pod", "host", "--now")
 
 
 def test_forwarded_data(

@@ -6,6 +6,7 @@ They may do so only with `--simulate-host-access`. Mirrors pkg/kwok/server of kw
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import AsyncGenerator, Sequence
 from typing import BinaryIO
@@ -125,12 +126,21 @@ async def _start(
         *command,
         cwd=local.get("workDir") or None,
         env=os.environ | variables,
-        user=context.get("runAsUser"),
-        group=context.get("runAsGroup"),
+        preexec_fn=functools.partial(_change_user, context) if context else None,
         stdin=asyncio.subprocess.PIPE if has_stdin else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+
+
+def _change_user(context: Tree) -> None:
+    """Give this process, which is about to run a program, another group and user. uvloop does not
+    take them as arguments."""
+    group, user = context.get("runAsGroup"), context.get("runAsUser")
+    if group is not None:
+        os.setgid(group)
+    if user is not None:
+        os.setuid(user)
 
 
 async def _copy_out(source: asyncio.StreamReader, target: Stream | None) -> None:

@@ -1,8 +1,8 @@
 """Passes the requests for a group-version on to the extension API server that its APIService names.
 
 The host has authenticated, authorized and audited the request, and tells the extension API server
-who the user is; admission is up to that one. Neither body is held: a watch is passed back as it
-arrives. A request that this server has passed on already is refused, and so is a redirect, which
+who the user is; admission is up to that one. No large body is held, and a watch is passed back as
+it arrives. A request that this server has passed on already is refused, and so is a redirect, which
 would lead clients and their credentials elsewhere. Mirrors handler_proxy.go of
 k8s.io/kube-aggregator.
 """
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 DISCOVERY_SECONDS = 5.0
 """The time of a request for the resources of a group-version."""
+SMALL_BYTES = 64 << 10
+"""A body of at most this size is read before it is passed back."""
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
 _OF_HOST = frozenset(
     ("audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid")
@@ -131,7 +133,12 @@ async def _forward(
         response.close()
         return text_response(_REDIRECTED, status=502)
     is_endless = request.info.is_long_running
-    return replace(streamed(response, _returned(response)), is_endless=is_endless)
+    passed_on = replace(streamed(response, _returned(response)), is_endless=is_endless)
+    if passed_on.length is None or passed_on.length > SMALL_BYTES or request.method == "HEAD":
+        return passed_on
+    # Head and body leave in one packet: the network may hold back a second small one.
+    body = b"".join([piece async for piece in response.pieces()])
+    return replace(passed_on, body=body, length=None)
 
 
 def _headers(server: Server, request: Request, back_ends: BackEnds, *, is_upgrade: bool) -> Headers:

@@ -143,3 +143,25 @@ async def test_a_driver_that_does_not_attach(server):
     await make_pod(server)
     assert await attachments(server) == []
     assert await phase(server, "web", "pods") == "Running"
+
+
+async def test_volumes_do_not_wake_each_other(server):
+    """The work to attach volumes grows with their number, not with its square."""
+    observed = server.running.cluster.server.metrics.workqueues.work_seconds.values
+
+    async def reconciles(first, last):
+        """How often the controller works until these pods with claims run."""
+        before = sum(observed["persistentvolume-attach-detach-controller"].counts)
+        for number in range(first, last):
+            name = f"data-{number}"
+            await objects(server, "persistentvolumeclaims").create(a_claim(name))
+            pod = a_pod(name, using(name), nodeSelector={HOST: "simulated-0"})
+            await objects(server, "pods").create(pod)
+            await server.settle_async()
+            assert await phase(server, name, "pods") == "Running"
+        return sum(observed["persistentvolume-attach-detach-controller"].counts) - before
+
+    await reconciles(0, 1)
+    few = await reconciles(1, 6)
+    await reconciles(6, 16)
+    assert await reconciles(16, 21) < 1.5 * few

@@ -71,11 +71,18 @@ class AttachDetachController(Controller[AttachItem]):
         yield AttachItem("node", node_of_attachment(change.last.tree()))
 
     def _on_node(self, change: ObjectChange) -> Iterator[AttachItem]:
-        """Queue a node that says something else about volumes, and the volumes that it has."""
+        """Queue a node whose attached volumes have changed, and the volumes about which it says
+        something else. A node with many volumes reports each of them one after the other."""
         name = change.last.key.name
-        if change.old is None or change.new is None or _view_of(change.old) != _view_of(change.new):
+        if _attached_to(change.old) != _attached_to(change.new):
             yield AttachItem("node", name)
-            for entry in self._attachments_by_node.get(name):
+        is_as_before = _health_of(change.old) == _health_of(change.new)
+        changed = _in_use(change.old) ^ _in_use(change.new)
+        if is_as_before and not changed:
+            return
+        for entry in self._attachments_by_node.get(name):
+            volume = _tree_of(self._volumes, _volume_name(entry.tree()))
+            if not is_as_before or volume is None or unique_name(volume) in changed:
                 yield AttachItem("volume", _volume_name(entry.tree()))
 
     def _on_claim(self, change: ObjectChange) -> Iterator[AttachItem]:
@@ -223,14 +230,24 @@ def _volume_of_attachment(attachment: Entry) -> Iterable[str]:
     return (_volume_name(attachment.tree()),)
 
 
-def _view_of(node: Entry) -> tuple[object, ...]:
-    """Return what decides about the volumes of a node."""
-    tree = node.tree()
-    status = tree.get("status") or {}
-    conditions = status.get("conditions") or ()
+def _health_of(node: Entry | None) -> object:
+    """Return what decides about all volumes of a node; None if it does not exist."""
+    if node is None:
+        return None
+    conditions = value_at(node.tree(), "status", "conditions") or ()
     ready = [each.get("status") for each in conditions if each.get("type") == "Ready"]
-    taints = value_at(tree, "spec", "taints")
-    return ready, taints, status.get("volumesInUse"), status.get("volumesAttached")
+    return ready, value_at(node.tree(), "spec", "taints")
+
+
+def _attached_to(node: Entry | None) -> object:
+    """Return the attached volumes that a node shows; None if it does not exist."""
+    return None if node is None else value_at(node.tree(), "status", "volumesAttached") or []
+
+
+def _in_use(node: Entry | None) -> frozenset[str]:
+    """Return the unique names of the volumes that a node uses."""
+    tree: Tree = {} if node is None else node.tree()
+    return frozenset(value_at(tree, "status", "volumesInUse") or ())
 
 
 def _use_of(pod: Entry | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
+from kapiserver.api.accessors import is_terminating, name_of, namespace_of, uid_of, value_at
 from kapiserver.api.core.pod_references import claim_names
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
@@ -23,7 +23,12 @@ from kapiserver.simulation.fate import unreadable_annotations
 from kapiserver.simulation.kubelet_events import events_between
 from kapiserver.simulation.kwok.stages.lifecycles import POD, StagedKind
 from kapiserver.simulation.node_objects import has_kubelet, internal_addresses, missing_images
-from kapiserver.simulation.pod_admission import refusal
+from kapiserver.simulation.pod_admission import (
+    AdmittedPods,
+    Rejection,
+    refusal,
+    rejected_status,
+)
 from kapiserver.simulation.pod_life import Host, next_step
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, ObjectChange
@@ -41,6 +46,7 @@ class KubeletSimulator(Controller[ObjectKey]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._addresses = AddressPool()
+        self._admitted = AdmittedPods()
         self._events = EventRecorder(context, "kubelet")
         self._deferred: dict[str, set[ObjectKey]] = {}
         """The pods whose resize waits for room, by node."""
@@ -97,6 +103,7 @@ class KubeletSimulator(Controller[ObjectKey]):
         if not node:
             return
         self._addresses.note(pod, is_gone=change.new is None)
+        self._note_admitted(change)
         deferred = self._deferred.setdefault(node, set())
         deferred.discard(key)
         yield from tuple(deferred)
@@ -105,14 +112,28 @@ class KubeletSimulator(Controller[ObjectKey]):
                 deferred.add(key)
             yield key
 
+    def _note_admitted(self, change: ObjectChange) -> None:
+        """Keep the pods that have started, with what they request now."""
+        pod = change.last.tree()
+        if change.new is None or is_finished(pod):
+            self._admitted.remove(uid_of(pod))
+        elif value_at(pod, "status", "startTime"):
+            is_same = change.old is not None and change.old.tree().get("spec") == pod.get("spec")
+            if uid_of(pod) not in self._admitted or not is_same:
+                self._admitted.add(pod)
+
     async def reconcile(self, key: ObjectKey) -> None:
         """Let the next step of a pod's life happen."""
         entry = self._pods.lister.get(key)
-        if entry is None or self._staged.has_stages:
+        if entry is None or self._staged.has_stages or not node_of(entry.tree()):
             return
         pod = entry.tree()
         node = self._nodes.lister.get(ObjectKey("", node_of(pod)))
         if node is None or not _can_run_pods(node):
+            return
+        rejection = await self._admit(key)
+        if rejection is not None:
+            await self._reject(pod, rejection)
             return
         host = self._host_of(pod, node.tree())
         step = next_step(pod, host, self.clock.now())
@@ -123,6 +144,35 @@ class KubeletSimulator(Controller[ObjectKey]):
             await self._write(pod, step.status, host)
         if step.wait:
             self.queue.add_after(key, step.wait)
+
+    async def _admit(self, key: ObjectKey) -> Rejection | None:
+        """Take a new pod, or return why its kubelet does not. Before that, wait for all changes: a
+        scheduler may have seen a node or the end of a pod earlier."""
+        if self._try_to_admit(key) is None:
+            return None
+        await self._nodes.fresh()
+        await self._pods.fresh()
+        return self._try_to_admit(key)
+
+    def _try_to_admit(self, key: ObjectKey) -> Rejection | None:
+        entry = self._pods.lister.get(key)
+        pod: Tree = {} if entry is None else entry.tree()
+        node = self._nodes.lister.get(ObjectKey("", node_of(pod)))
+        is_known = value_at(pod, "status", "startTime") or uid_of(pod) in self._admitted
+        if node is None or is_known or is_terminating(pod) or is_finished(pod):
+            return None
+        rejection = self._admitted.rejection(pod, node.tree())
+        if rejection is None:
+            self._admitted.add(pod)
+        return rejection
+
+    async def _reject(self, pod: Tree, rejection: Rejection) -> None:
+        pods = self.context.resource("v1", "pods", namespace=namespace_of(pod))
+        status = rejected_status(pod, rejection, self.clock.now())
+        with suppress_reason("NotFound", "Conflict"):
+            await pods.shared.update(pod | {"status": status}, subresource="status")
+            reason, message = rejection
+            await self._events.report(pod, "Warning", reason, message, host=node_of(pod))
 
     async def _write(self, pod: Tree, status: Tree, host: Host) -> None:
         """Write the status of a pod, and its events. After a Conflict the change of the other

@@ -383,5 +383,7 @@ def test_indexes_and_selection() -> None:
                 for namespace, count in (("", 1), ("default", 1), ("other", 0)):
                     found = informer.lister.select(selection, namespace)
                     assert [labels_of(each.tree()) for each in found] == [{"app": "web"}] * count
+                assert informer.lister.get(ObjectKey("default", "a")) is not None
+                assert informer.lister.get(ObjectKey("default", "")) is None
 
     asyncio.run(test())

@@ -421,6 +421,8 @@ class Lister:
 
     def get(self, key: ObjectKey) -> Entry | None:
         """Return one object, or None."""
+        if not key.name:
+            return None  # the path without a name is the scope of all objects
         entries = self._informer.in_scope(self._codec.path(key))
         return entries[0] if entries else None
 

@@ -137,8 +137,8 @@ async def _forward(
     if passed_on.length is None or passed_on.length > SMALL_BYTES or request.method == "HEAD":
         return passed_on
     # Head and body leave in one packet: the network may hold back a second small one.
-    body = b"".join([piece async for piece in response.pieces()])
-    return replace(passed_on, body=body, length=None)
+    whole = b"".join([piece async for piece in response.pieces()])
+    return replace(passed_on, body=whole, length=None)
 
 
 def _headers(server: Server, request: Request, back_ends: BackEnds, *, is_upgrade: bool) -> Headers:

@@ -80,6 +80,13 @@ class ControllerManager:
             and all(each.settled for each in self._others)
         )
 
+    def end_batches(self) -> bool:
+        """Let the controllers do now what they have put off to cover a burst of changes; report
+        whether there is something to do."""
+        ended = [self._on_every_server.end_batches(), self._on_leader.end_batches()]
+        ended += [each.queue.end_batches() for each in self._others]
+        return any(ended)
+
     async def wait_settled(self) -> None:
         """Wait until the controllers are settled. Raises StorageError."""
         while not self.settled:
@@ -139,6 +146,10 @@ class ControllerGroup:
         """Whether the controllers have nothing left to do, or none runs."""
         is_current = self._metadata is None or self._metadata.is_current
         return is_current and all(controller.settled for controller in self._controllers)
+
+    def end_batches(self) -> bool:
+        """Queue what the controllers have put off; report whether there is something."""
+        return any([controller.queue.end_batches() for controller in self._controllers])
 
     async def wait_settled(self) -> None:
         """Wait until each controller has been settled once: it may cause work for another one."""

@@ -87,11 +87,18 @@ class Controls(Subject, ServerLoop):
 
     @on_server_loop
     async def settle_async(self) -> None:
-        """Return when the server has done the work that is due: its controllers have reacted to all
-        writes, and its authorizer and admission know them."""
+        """Return when nothing is left to do at this time of the server's clock: its controllers have
+        reacted to all writes, and its authorizer and admission know them."""
         await self._settle()
 
     settle = synchronous(settle_async)
+
+    @on_server_loop
+    async def until_settled_async(self) -> None:
+        """Wait as `settle` does. The name says in a test that it only waits."""
+        await self._settle()
+
+    until_settled = synchronous(until_settled_async)
 
     @on_server_loop
     async def wait_until_async(

@@ -112,6 +112,33 @@ def test_one_delay_for_each_item() -> None:
     assert asyncio.run(run()) == ["a", "b"]
 
 
+def test_batches_end_early() -> None:
+    """`end_batches` queues what waits only to cover a burst, once, and no other delay."""
+
+    async def run() -> list[str]:
+        reconciled: list[str] = []
+
+        async def reconcile(item: str) -> None:
+            reconciled.append(item)
+
+        clock = ManualClock()
+        queue = WorkQueue(reconcile, clock, workers=1, name="test")
+        queue.add_batched("burst", 1)
+        queue.add_batched("burst", 1)
+        queue.add_after("later", 60)
+        assert queue.is_idle
+        assert queue.end_batches()
+        await queue.wait_idle()
+        assert not queue.end_batches()
+        assert live_timers(clock) == [60]
+        await queue.stop()
+        queue.add_batched("late", 1)
+        assert not queue.end_batches()
+        return reconciled
+
+    assert asyncio.run(run()) == ["burst"]
+
+
 def test_many_failures() -> None:
     """An item that has failed thousands of times waits for the longest time."""
 

@@ -47,6 +47,39 @@ def test_every_waiting_control_has_two_forms() -> None:
                 assert hasattr(subject, name.removesuffix("_async")), name
 
 
+SELECTED = {"app": "web"}
+CONTAINERS = {"containers": [{"name": "app", "image": "nginx"}]}
+BURST = [
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": SELECTED}, "spec": CONTAINERS},
+    {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": SELECTED}},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "spec": {"hard": {"pods": "2"}},
+    },
+    {"apiVersion": "v1", "kind": "Service", "spec": {"selector": SELECTED, "ports": [{"port": 1}]}},
+]
+"""Objects whose controllers wait for more changes before they react."""
+
+
+def test_until_settled() -> None:
+    """Nothing is left to do afterwards, not even work that controllers put off for a moment."""
+    names = [{"metadata": each.get("metadata", {}) | {"name": "web"}} for each in BURST]
+    with TestServer(simulate=True) as server:
+        server.clock.freeze()
+        server.state.load([each | name for each, name in zip(BURST, names, strict=True)])
+        server.until_settled()
+        kinds = ("PodDisruptionBudget", "ResourceQuota", "Endpoints")
+        budget, quota, endpoints = (server.objects.history(kind, "web")[-1].object for kind in kinds)
+        assert budget["status"]["currentHealthy"] == 1
+        assert quota["status"]["used"] == {"pods": "1"}
+        assert len(endpoints["subsets"][0]["addresses"]) == 1
+
+
 def test_settle() -> None:
     """Both forms return when the controllers have reacted to a write."""
     account = ("v1", "serviceaccounts", "default")

@@ -105,7 +105,7 @@ class ServiceEndpointsController(Controller[str]):
     def _after_rest(self, namespace: str) -> Iterable[str]:
         """Queue a namespace when it has rested; nothing is left to queue now."""
         seconds = REST_FACTOR * self._durations.get(namespace, 0.0)
-        self.queue.add_after(namespace, max(BATCH_SECONDS, seconds))
+        self.queue.add_batched(namespace, max(BATCH_SECONDS, seconds))
         return ()
 
     async def reconcile(self, name: str) -> None:

@@ -125,7 +125,7 @@ class Controller(Generic[Item]):
                 for index in indexes:
                     index.update(change)
                 for item in handler(change):
-                    self.queue.add_after(item, delay)
+                    self.queue.add_batched(item, delay)
 
             self._informers[informer] = informer.subscribe(on_change)
         return informer

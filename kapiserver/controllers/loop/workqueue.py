@@ -67,6 +67,8 @@ class WorkQueue(Generic[Item]):
         self._processing: set[Item] = set()
         self._failures: dict[Item, int] = {}
         self._delayed: dict[Item, _Delay] = {}
+        self._batched: set[Item] = set()
+        """The items that `end_batches` queues."""
         self._tasks = BackgroundTasks[None]()
         self._stopping = False
 
@@ -97,6 +99,20 @@ class WorkQueue(Generic[Item]):
             timer = self._clock.call_later(seconds, lambda: self._add_delayed(item))
             self._delayed[item] = _Delay(due, timer)
 
+    def add_batched(self, item: Item, seconds: float) -> None:
+        """Queue an item after a delay whose only purpose is that one reconcile covers a burst of
+        changes."""
+        if seconds > 0 and not self._stopping:
+            self._batched.add(item)
+        self.add_after(item, seconds)
+
+    def end_batches(self) -> bool:
+        """Queue the items of `add_batched` now; report whether there were some."""
+        items = tuple(self._batched)
+        for item in items:
+            self.add(item)
+        return bool(items)
+
     def _end_delay(self, item: Item) -> None:
         delay = self._delayed.pop(item, None)
         if delay is not None:
@@ -121,6 +137,7 @@ class WorkQueue(Generic[Item]):
         """Drop all queued items and their failure counts."""
         self._metrics.depth.add(self._name, -len(self._waiting))
         self._waiting.clear()
+        self._batched.clear()
         self._failures.clear()
 
     async def stop(self) -> None:
@@ -146,6 +163,7 @@ class WorkQueue(Generic[Item]):
             self._metrics.wait_seconds.observe(self._name, started - self._waiting.pop(item))
             self._metrics.depth.add(self._name, -1)
             self._processing.add(item)
+            self._batched.discard(item)
             self._end_delay(item)
             try:
                 await self._reconcile(item)

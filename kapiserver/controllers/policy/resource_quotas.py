@@ -67,9 +67,9 @@ class ResourceQuotaController(Controller[ObjectKey | str]):
                 quota_keys.add(observed.key)
                 self._dirty.add(observed.key)
             self.queue.add(observed.key)
-            self.queue.add_after(namespace, BATCH_SECONDS)
+            self.queue.add_batched(namespace, BATCH_SECONDS)
         elif namespace in self._quotas:
-            self.queue.add_after(namespace, BATCH_SECONDS)
+            self.queue.add_batched(namespace, BATCH_SECONDS)
 
     def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted: the quotas of its namespace are queued."""

@@ -18,8 +18,9 @@ WAITING_ROUNDS = 20
 
 async def settle(server: Server, controllers: ControllerManager) -> None:
     """Return when no task of the server has worked for some turns of its event loop and no
-    controller has anything left to do, or after MAX_ROUNDS. Tasks that wait for a timer do not
-    count, and those that wait for a webhook or a client only for WAITING_ROUNDS."""
+    controller has anything left to do, or after MAX_ROUNDS. Controllers do at once what they put
+    off to cover a burst of changes. Tasks that wait for another timer do not count, and those that
+    wait for a webhook or a client only for WAITING_ROUNDS."""
     kv, key = server.stores.kv, f"{server.config.store.key_root}/"
     offloader = server.offloader
     quiet_rounds = 0
@@ -34,7 +35,9 @@ async def settle(server: Server, controllers: ControllerManager) -> None:
         is_quiet = is_quiet and _storage_operations(server) == before + 1  # only the get above
         quiet_rounds = quiet_rounds + 1 if is_quiet else 0
         if quiet_rounds >= (QUIET_ROUNDS if controllers.settled else WAITING_ROUNDS):
-            return
+            if not controllers.end_batches():
+                return
+            quiet_rounds = 0
 
 
 def _storage_operations(server: Server) -> int:

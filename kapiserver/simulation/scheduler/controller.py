@@ -208,11 +208,11 @@ class Scheduler(Controller[ObjectKey]):
             self._snapshot.add_pod(pod)
             return self._pending.activate(_depends_on_pods)
         before = PodInfo(old.tree())
-        is_same = _is_same_request(before.pod, pod.pod) and before.started == pod.started
-        if is_same and before.is_terminating == pod.is_terminating:
-            return ()
-        self._snapshot.add_pod(pod)
-        return self._pending.activate(_always)
+        is_same = _is_same_request(before.pod, pod.pod)
+        is_same = is_same and before.is_terminating == pod.is_terminating
+        if not is_same or before.started != pod.started:
+            self._snapshot.add_pod(pod)
+        return () if is_same else self._pending.activate(_always)  # its start helps no other pod
 
     def _on_unassigned(self, old: Entry | None, new: Entry) -> Iterable[ObjectKey]:
         pod = new.tree()

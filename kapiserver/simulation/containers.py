@@ -35,8 +35,10 @@ from kapiserver.simulation.probes import seconds_to_failure, seconds_to_success
 from kapiserver.simulation.streams.container_log import written_text
 from kapiserver.storage.objects.lifecycle import timestamp
 
-FIRST_BACK_OFF = 10
-MAX_BACK_OFF = 300
+BACK_OFFS = (10, 20, 40, 80, 160, 300)
+"""The seconds between two runs of a container that fails again and again."""
+_LONG_RUN = 2 * BACK_OFFS[-1]
+"""A run of more than so many seconds makes the back-off begin anew."""
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
 CRASH_BACK_OFF = "CrashLoopBackOff"
 RESTARTING_ALL = "RestartingAllContainers"
@@ -46,6 +48,10 @@ _REMOVED = "The container is removed because RestartAllContainers in place"
 _LOG_LINES, _LOG_BYTES = 80, 2048
 """What a kubelet takes at most from the end of a log as termination message."""
 _NANOSECONDS = 1_000_000_000
+_SECONDS_BY_MESSAGE = {
+    f"back-off {format_duration(seconds * _NANOSECONDS)}": seconds for seconds in BACK_OFFS
+}
+"""Back-offs, by the beginning of the message of a container that waits for its end."""
 
 
 @dataclass(frozen=True)
@@ -329,7 +335,7 @@ def _termination_message(container: Container, exit_code: int) -> str:
 
 def _backing_off(container: Container, status: Tree) -> Tree:
     """Return the status of a container that has ended and will be started again."""
-    seconds = _back_off_seconds(status.get("restartCount") or 0)
+    seconds = _next_back_off(status)
     message = (
         f"back-off {format_duration(seconds * _NANOSECONDS)} restarting failed "
         f"container={container.name} pod={pod_text(container.pod)}"
@@ -345,19 +351,28 @@ def pod_text(pod: Tree) -> str:
     return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
 
 
-def _back_off_seconds(restarts: int) -> int:
-    """Return the back-off before a restart. The first restart has none."""
-    return min(FIRST_BACK_OFF << min(restarts - 1, 10), MAX_BACK_OFF) if restarts else 0
+def _next_back_off(status: Tree) -> int:
+    """Return the back-off of a container that has just ended: none after its first run or a long
+    one, otherwise the next longer one than the pause before this run."""
+    ended, previous = status["state"]["terminated"], value_at(status, "lastState", "terminated")
+    begin, end = seconds_of(ended.get("startedAt")), seconds_of(ended.get("finishedAt"))
+    restarts = status.get("restartCount") or 0
+    if not restarts or previous is None or begin is None or end is None:
+        return 0
+    if end - begin > _LONG_RUN:
+        return 0
+    pause = begin - (seconds_of(previous.get("finishedAt")) or begin)
+    longer = min((seconds for seconds in BACK_OFFS if seconds > pause), default=BACK_OFFS[-1])
+    return min(longer, BACK_OFFS[min(restarts, len(BACK_OFFS)) - 1])
 
 
 def _end_of_back_off(status: Tree) -> float:
-    """Return when a container is started again. One that ran for long enough before it ended is
-    started at once."""
-    last = value_at(status, "lastState", "terminated") or {}
-    begin, end = seconds_of(last.get("startedAt")), seconds_of(last.get("finishedAt"))
-    if begin is None or end is None or end - begin > 2 * MAX_BACK_OFF:
+    """Return when a container is started again. The length of its back-off is in its message."""
+    end = seconds_of(value_at(status, "lastState", "terminated", "finishedAt"))
+    if end is None:
         return 0.0
-    return end + _back_off_seconds(status.get("restartCount") or 0)
+    message: str = value_at(status, "state", "waiting", "message") or ""
+    return end + _SECONDS_BY_MESSAGE.get(message.partition(" restarting ")[0], 0)
 
 
 def _without_image(container: Container, status: Tree, now: float) -> Life:

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from kapiserver.controllers.workloads.pods import seconds_of
 from kapiserver.simulation.fate import unreadable_annotations
 from kapiserver.simulation.pod_life import next_step
 from tests.simulation.pods import HOST, START, Lived, pod_of
@@ -166,6 +167,21 @@ def test_crash_loop():
     assert lived.condition("Ready")[1:] == (
         "ContainersNotReady", "containers with unready status: [app]",
     )  # fmt: skip
+
+
+def test_long_run_ends_the_back_off():
+    """A container that ran for more than ten minutes is started at once, and back-offs begin
+    anew."""
+    lived = Lived(pod_of(annotations={"exit-code": "1", "run-seconds": "0"})).run(300)
+    lived.annotate("exit-code", "0").annotate("run-seconds", "601").run(300)
+    began = lived.pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+    lived.run(seconds_of(began) + 601 - lived.now)
+    assert lived.states() == {"app": "running restarts=7 ready"}
+    lived.annotate("exit-code", "1").annotate("run-seconds", "0").run()
+    for seconds in ("10s", "20s", "40s"):
+        waiting = lived.pod["status"]["containerStatuses"][0]["state"]["waiting"]
+        assert waiting["message"].startswith(f"back-off {seconds} restarting")
+        lived.run(lived.settle())
 
 
 def test_changed_fate():

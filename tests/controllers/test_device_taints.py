@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kapiserver.controllers.resource_claims.device_taints import eviction_time, rule_taints
-from tests.controllers.workloads.workloads import running
+from tests.controllers.workloads.workloads import on_server
 from tests.simulation.devices import DRIVER, a_claim, a_device, a_slice, allocated, exactly
 from tests.times import text_of
 
@@ -109,18 +107,7 @@ class Devices:
         ]
 
 
-def on_devices(test):
-    """Run a test with the controller, which has the rights of its own user only."""
-
-    async def run():
-        async with running("device-taint-eviction-controller") as workloads:
-            await test(Devices(workloads))
-
-    def run_test():
-        asyncio.run(run())
-
-    run_test.__doc__ = test.__doc__
-    return run_test
+on_devices = on_server(Devices, "device-taint-eviction-controller")
 
 
 @on_devices

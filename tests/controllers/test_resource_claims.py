@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kapiserver.controllers.resource_claims.pod_claims import (
@@ -14,7 +12,7 @@ from kapiserver.controllers.resource_claims.pod_claims import (
     claim_names,
     generated_claim,
 )
-from tests.controllers.workloads.workloads import running
+from tests.controllers.workloads.workloads import on_server
 
 V1 = "resource.k8s.io/v1"
 REQUEST = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
@@ -85,18 +83,7 @@ class Claims:
         ]
 
 
-def on_claims(test):
-    """Run a test on a server with the controller, which has the rights of its own user only."""
-
-    async def run():
-        async with running("resourceclaim-controller") as workloads:
-            await test(Claims(workloads))
-
-    def run_test():
-        asyncio.run(run())
-
-    run_test.__doc__ = test.__doc__
-    return run_test
+on_claims = on_server(Claims, "resourceclaim-controller")
 
 
 @on_claims

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kapiserver.controllers.loop.controller import Controller
@@ -11,7 +9,7 @@ from kapiserver.controllers.resource_claims.pod_claims import RESOURCE
 from kapiserver.simulation.scheduler.claim_reservations import ClaimReservations
 from kapiserver.simulation.scheduler.plugins.dynamic_resources import ClaimToReserve
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
-from tests.controllers.workloads.workloads import running
+from tests.controllers.workloads.workloads import on_server
 from tests.simulation.devices import a_claim, allocated
 
 ALLOCATION = allocated(a_claim("c"), ("gpus", "x"))["status"]["allocation"]
@@ -47,18 +45,7 @@ class Claims:
         return [each["name"] for each in status.get("reservedFor") or ()]
 
 
-def on_claims(test):
-    """Run a test on a server in memory."""
-
-    async def run():
-        async with running(Watching) as workloads:
-            await test(Claims(workloads))
-
-    def run_test():
-        asyncio.run(run())
-
-    run_test.__doc__ = test.__doc__
-    return run_test
+on_claims = on_server(Claims, Watching)
 
 
 @on_claims

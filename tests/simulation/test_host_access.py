@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes import client, config, stream
+from kubernetes import client, stream
 
 from kapiserver.testing import TestServer
+from tests.simulation.pod_clients import POD, add_pod, core_client, execute
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning",
     "ignore::DeprecationWarning",
     "ignore::UserWarning:kr8s",
 )
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "web"},
-    "spec": {"containers": [{"name": "app", "image": "nginx"}, {"name": "other", "image": "x"}]},
-}
 
 
 def rule(kind: str, name: str = "web", **spec: Any) -> dict[str, Any]:
@@ -46,24 +41,13 @@ def simulating() -> Iterator[TestServer]:
 @pytest.fixture
 def server(simulating: TestServer) -> TestServer:
     simulating.reset()
-    simulating.settle()
-    simulating.state.load([POD])
-    simulating.objects.wait_for("pod/web", "condition=Ready")
+    add_pod(simulating)
     return simulating
 
 
 @pytest.fixture
 def core(server: TestServer) -> client.CoreV1Api:
-    return client.CoreV1Api(config.new_client_from_config(str(server.kubeconfig)))
-
-
-def execute(core: client.CoreV1Api, *command: str, container: str = "app") -> Any:
-    running = stream.stream(
-        core.connect_get_namespaced_pod_exec, "web", "default", container=container,
-        command=list(command), stdin=True, stdout=True, stderr=True, _preload_content=False,
-    )  # fmt: skip
-    running.run_forever(timeout=60)
-    return running
+    return core_client(server)
 
 
 CRI = """\
@@ -96,7 +80,7 @@ def test_logs(server: TestServer, core: client.CoreV1Api, tmp_path: Path) -> Non
     server.state.load([rule("Logs", logs=[{"containers": ["app"], "logsFile": "/does/not/exist"}])])
     with pytest.raises(client.ApiException, match="failed to open log file"):
         log()
-    other = core.read_namespaced_pod_log("web", "default", container="other")
+    other = core.read_namespaced_pod_log("web", "default", container="log")
     assert "started with image" in other
 
 
@@ -124,7 +108,7 @@ def test_exec(server: TestServer, core: client.CoreV1Api, tmp_path: Path) -> Non
     assert execute(core, "sh", "-c", "echo no >&2; exit 3").returncode == 3
     assert execute(core, "date").read_stdout() == "today"
     assert execute(core, "/does/not/exist").returncode == 127
-    assert execute(core, "ls", container="other").returncode == 127
+    assert execute(core, "ls", container="log").returncode == 127
     running = stream.stream(
         core.connect_get_namespaced_pod_exec, "web", "default", container="app",
         command=["sh", "-c", "read line; echo got $line"], stdin=True, stdout=True,
@@ -209,7 +193,7 @@ def test_without_the_flag(tmp_path: Path) -> None:
             rule("PortForward", forwards=[{"target": {"address": "127.0.0.1", "port": 22}}]),
         ])  # fmt: skip
         server.objects.wait_for("pod/web", "condition=Ready")
-        core = client.CoreV1Api(config.new_client_from_config(str(server.kubeconfig)))
+        core = core_client(server)
         with pytest.raises(client.ApiException, match="needs --simulate-host-access"):
             core.read_namespaced_pod_log("web", "default", container="app")
         with pytest.raises(client.ApiException, match="403"):

@@ -13,21 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes import client, config, stream
+from kubernetes import client, stream
 
 from kapiserver.testing import TestServer
+from tests.simulation.pod_clients import add_pod, core_client, execute
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning",
     "ignore::DeprecationWarning",
     "ignore::UserWarning:kr8s",
 )
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "web"},
-    "spec": {"containers": [{"name": "app", "image": "nginx"}, {"name": "log", "image": "log"}]},
-}
 STARTED = "simulated container app: started with image docker.io/library/nginx:latest\n"
 
 
@@ -40,25 +35,13 @@ def simulating() -> Iterator[TestServer]:
 @pytest.fixture
 def server(simulating: TestServer) -> TestServer:
     simulating.reset()
-    simulating.state.load([POD])
-    simulating.objects.wait_for("pod/web", "condition=Ready")
+    add_pod(simulating)
     return simulating
 
 
 @pytest.fixture
 def core(server: TestServer) -> client.CoreV1Api:
-    """The official Python client."""
-    return client.CoreV1Api(config.new_client_from_config(str(server.kubeconfig)))
-
-
-def execute(core: client.CoreV1Api, *command: str, container: str = "app") -> Any:
-    """Run a command over WebSocket, to its end."""
-    running = stream.stream(
-        core.connect_get_namespaced_pod_exec, "web", "default", container=container,
-        command=list(command), stdin=True, stdout=True, stderr=True, _preload_content=False,
-    )  # fmt: skip
-    running.run_forever(timeout=60)
-    return running
+    return core_client(server)
 
 
 def test_answers(server: TestServer, core: client.CoreV1Api) -> None:
@@ -168,9 +151,8 @@ def test_audit(tmp_path: Path) -> None:
     policy.write_text(json.dumps(kind | {"rules": [rule]}))
     settings = {"audit_policy_file": policy, "audit_log_path": str(log)}
     with TestServer(simulate=True, **settings) as server:
-        server.state.load([POD])
-        server.objects.wait_for("pod/web", "condition=Ready")
-        core = client.CoreV1Api(config.new_client_from_config(str(server.kubeconfig)))
+        add_pod(server)
+        core = core_client(server)
         assert execute(core, "ls").returncode == 127
     events = [json.loads(line) for line in log.read_text().splitlines()]
     stages = [(each["stage"], each.get("responseStatus", {}).get("code")) for each in events]
@@ -182,8 +164,7 @@ def test_audit(tmp_path: Path) -> None:
 def test_open_streams_end_when_the_server_stops() -> None:
     """A server that stops ends logs and attach; it does not wait for their clients."""
     with TestServer(simulate=True, shutdown_timeout=60.0) as server:
-        server.state.load([POD])
-        server.objects.wait_for("pod/web", "condition=Ready")
+        add_pod(server)
         context = server.ssl_context or ssl.create_default_context()
         path = f"{server.url}/api/v1/namespaces/default/pods/web"
         authorization = {"Authorization": f"Bearer {server.token}"}

@@ -74,7 +74,9 @@ def test_until_settled() -> None:
         server.state.load([each | name for each, name in zip(BURST, names, strict=True)])
         server.until_settled()
         kinds = ("PodDisruptionBudget", "ResourceQuota", "Endpoints")
-        budget, quota, endpoints = (server.objects.history(kind, "web")[-1].object for kind in kinds)
+        budget, quota, endpoints = (
+            server.objects.history(kind, "web")[-1].object for kind in kinds
+        )
         assert budget["status"]["currentHealthy"] == 1
         assert quota["status"]["used"] == {"pods": "1"}
         assert len(endpoints["subsets"][0]["addresses"]) == 1

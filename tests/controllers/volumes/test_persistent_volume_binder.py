@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kapiserver.controllers.loop.writing import suppress_reason
 from kapiserver.controllers.volumes.persistent_volume_binder import PersistentVolumeBinder
 from tests.controllers.volumes.storage import a_class
-from tests.controllers.workloads.workloads import running
+from tests.controllers.workloads.workloads import on_server, running
 
 NAMES = ("a", "b", "c")
 
@@ -74,18 +74,7 @@ class Storage:
         assert sorted(owners) == sorted(bound)
 
 
-def on_storage(test):
-    """Run a test on a server with a binder."""
-
-    async def run():
-        async with running(PersistentVolumeBinder) as cluster:
-            await test(Storage(cluster))
-
-    def run_test():
-        asyncio.run(run())
-
-    run_test.__doc__ = test.__doc__
-    return run_test
+on_storage = on_server(Storage, PersistentVolumeBinder)
 
 
 @on_storage

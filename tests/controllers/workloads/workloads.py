@@ -124,9 +124,28 @@ async def running(*classes, **settings):
             await server.authorizer.stop()
 
 
+def on_server(subject, *classes):
+    """Return a decorator that runs a coroutine function as a test, with controllers on a server in
+    memory. The test gets `subject`, a function of the Workloads."""
+
+    def decorate(test):
+        async def run():
+            async with running(*classes) as workloads:
+                await test(subject(workloads))
+
+        def run_test():
+            asyncio.run(run())
+
+        run_test.__doc__ = test.__doc__
+        return run_test
+
+    return decorate
+
+
 def _controller(server, controller):
     context = apiserver_context(server, getattr(controller, "__name__", controller))
     if not isinstance(controller, str):
         return controller(context)
-    (found,) = (each for each in (*REGISTRY, *SIMULATORS) if each.name == controller)
-    return found.factory(dataclasses.replace(context, user=found.user, manager=found.manager))
+    (descriptor,) = (each for each in (*REGISTRY, *SIMULATORS) if each.name == controller)
+    user, manager = descriptor.user, descriptor.manager
+    return descriptor.factory(dataclasses.replace(context, user=user, manager=manager))

@@ -87,8 +87,8 @@ class Controls(Subject, ServerLoop):
 
     @on_server_loop
     async def settle_async(self) -> None:
-        """Return when nothing is left to do at this time of the server's clock: its controllers have
-        reacted to all writes, and its authorizer and admission know them."""
+        """Return when nothing is left to do at this time of the clock: the server's controllers
+        have reacted to all writes, and its authorizer and admission know them."""
         await self._settle()
 
     settle = synchronous(settle_async)

@@ -149,7 +149,8 @@ class ControllerGroup:
 
     def end_batches(self) -> bool:
         """Queue what the controllers have put off; report whether there is something."""
-        return any([controller.queue.end_batches() for controller in self._controllers])
+        ended = [controller.queue.end_batches() for controller in self._controllers]
+        return any(ended)
 
     async def wait_settled(self) -> None:
         """Wait until each controller has been settled once: it may cause work for another one."""

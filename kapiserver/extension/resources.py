@@ -64,6 +64,7 @@ class Version(Struct, frozen=True, kw_only=True):
     from_hub    converts the other way
     deprecated  whether clients get a warning
     served      whether clients may use the version
+    deprecation_warning  the text of the warning; "" for that of kube-apiserver
 
     The functions need not copy `metadata`: labels and annotations of the object that they return
     count if it has metadata, all else stays.
@@ -76,6 +77,7 @@ class Version(Struct, frozen=True, kw_only=True):
     columns: Sequence[Column] | None = None
     deprecated: bool = False
     served: bool = True
+    deprecation_warning: str = ""
 
 
 class Connect(Struct, frozen=True, kw_only=True):
@@ -274,6 +276,7 @@ class Resource(Generic[AnyObject]):
             "additionalPrinterColumns": [_column(column) for column in columns],
             "selectableFields": [{"jsonPath": path} for path in self._selectable_fields],
             "deprecated": version.deprecated,
+            "deprecationWarning": version.deprecation_warning,
         }
         return {name: value for name, value in tree.items() if value or name in _ALWAYS}
 

@@ -15,7 +15,7 @@ from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 from kapiserver.controllers.descriptor import ControllerDescriptor, Scope
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import AnyController
-from kapiserver.controllers.loop.leader import LeaderElector
+from kapiserver.controllers.loop.leader import LeaderElector, leases_of_controllers
 from kapiserver.controllers.loop.shared_metadata import SharedMetadata
 from kapiserver.controllers.registry import REGISTRY, enabled_controllers
 
@@ -67,7 +67,9 @@ class ControllerManager:
             await self._on_leader.start()
         elif self._on_leader.descriptors:
             group = self._on_leader
-            self._elector = LeaderElector(self._server, start=group.start, stop=group.stop)
+            leases = leases_of_controllers(self._server)
+            clock = self._server.clock
+            self._elector = LeaderElector(leases, clock, start=group.start, stop=group.stop)
             self._elector.start()
 
     @property

@@ -21,6 +21,7 @@ from kapiserver.controllers.loop.leader import (
     RENEW_DEADLINE_SECONDS,
     RENEW_SECONDS,
     LeaderElector,
+    leases_of_controllers,
 )
 from kapiserver.parts import Parts
 from kapiserver.storage.errors import Unavailable
@@ -49,7 +50,8 @@ class Election:
 
             return call
 
-        leader = LeaderElector(self.cluster.server, start=act("starts"), stop=act("stops"))
+        leases = leases_of_controllers(self.cluster.server)
+        leader = LeaderElector(leases, self.clock, start=act("starts"), stop=act("stops"))
         self.leaders[name] = leader
         leader.start()
         await self._rest()
@@ -142,8 +144,9 @@ def test_lost_race() -> None:
         async with election() as election_run:
             await election_run.stand("one")
             await election_run.end("one")
+            leases = leases_of_controllers(election_run.cluster.server)
             elections = [
-                LeaderElector(election_run.cluster.server, start=_nothing, stop=_nothing)
+                LeaderElector(leases, election_run.clock, start=_nothing, stop=_nothing)
                 for _ in range(2)
             ]
             results = await asyncio.gather(

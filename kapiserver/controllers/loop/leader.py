@@ -1,12 +1,11 @@
-"""Leader election: of several servers over one store, the holder of a Lease runs the controllers.
+"""Leader election: of several processes, the holder of a Lease runs the controllers.
 
-Mirrors client-go's leaderelection. A server that does not share its store needs no election.
+Mirrors client-go's leaderelection. A server that does not share its store needs none.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import os
 import socket
@@ -19,6 +18,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import AUTHENTICATED, User
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.concurrency.clock import Clock
 
 LEASE = ObjectKey("kube-system", "kapiserver-controllers")
 LEASE_SECONDS = 15
@@ -30,17 +30,37 @@ counts from before the renewal was sent; the others count from when they observe
 USER = User(name="system:kube-controller-manager", groups=(AUTHENTICATED,))
 USER_AGENT = "kube-controller-manager"
 
-_COORDINATION = "coordination.k8s.io/v1"
+COORDINATION = "coordination.k8s.io/v1"
+"""The group and version of leases."""
 _log = logging.getLogger(__name__)
 
 Callback = Callable[[], Awaitable[None]]
 
 
-class LeaderElector:
-    """Calls `start` when this server becomes the leader and `stop` when it loses leadership."""
+def leases_of_controllers(server: Server) -> ResourceClient:
+    """Return the leases among which the one of the controllers of servers is."""
+    client = server.client(USER, user_agent=USER_AGENT, authorize=False)
+    return client.resource(COORDINATION, "leases", namespace=LEASE.namespace)
 
-    def __init__(self, server: Server, *, start: Callback, stop: Callback) -> None:
-        self._server = server
+
+class LeaderElector:
+    """Calls `start` when this process becomes the leader and `stop` when it loses leadership.
+
+    leases  a client of the leases in a namespace; the leader holds the one of that name
+    """
+
+    def __init__(
+        self,
+        leases: ResourceClient,
+        clock: Clock,
+        *,
+        name: str = LEASE.name,
+        start: Callback,
+        stop: Callback,
+    ) -> None:
+        self._leases = leases
+        self._clock = clock
+        self._name = name
         self._start = start
         self._stop = stop
         self._identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
@@ -69,19 +89,17 @@ class LeaderElector:
 
     async def _run(self) -> None:
         while not self._stopping:
-            attempt_time = self._server.clock.now()
+            attempt_time = self._clock.now()
             has_lease = await self._attempt(self._acquire, seconds=self._remaining_seconds())
             if has_lease:
                 self._renewed = attempt_time
                 if not self._is_leader:
                     self._is_leader = True
-                    _log.info("%s became leader of %s", self._identity, LEASE.name)
+                    _log.info("%s became leader of %s", self._identity, self._name)
                     await self._start()
             elif self._is_leader and (has_lease is False or self._remaining_seconds() <= 0):
                 await self._stop_leading()
-            self._server.clock.call_later(
-                min(RENEW_SECONDS, self._remaining_seconds()), self._wake.set
-            )
+            self._clock.call_later(min(RENEW_SECONDS, self._remaining_seconds()), self._wake.set)
             await self._wake.wait()
             self._wake.clear()
 
@@ -90,11 +108,11 @@ class LeaderElector:
         attempt to acquire may take."""
         if not self._is_leader:
             return RENEW_DEADLINE_SECONDS
-        return self._renewed + RENEW_DEADLINE_SECONDS - self._server.clock.now()
+        return self._renewed + RENEW_DEADLINE_SECONDS - self._clock.now()
 
     async def _stop_leading(self) -> None:
         self._is_leader = False
-        _log.info("%s lost leadership of %s", self._identity, LEASE.name)
+        _log.info("%s lost leadership of %s", self._identity, self._name)
         await self._stop()
 
     async def _attempt(self, act: Callable[[], Awaitable[bool]], *, seconds: float) -> bool | None:
@@ -107,7 +125,7 @@ class LeaderElector:
         def give_up() -> None:
             attempt.cancel()
 
-        timer = self._server.clock.call_later(seconds, give_up)
+        timer = self._clock.call_later(seconds, give_up)
         try:
             await asyncio.wait([attempt])
             return attempt.result()
@@ -127,13 +145,13 @@ class LeaderElector:
 
     async def _acquire(self) -> bool:
         """Acquire the lease if it is free, or renew it. Raises StatusError."""
-        now = self._server.clock.now()
+        now = self._clock.now()
         try:
-            lease = await self._leases.get(LEASE.name)
+            lease = await self._leases.get(self._name)
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
-            metadata = {"name": LEASE.name, "namespace": LEASE.namespace}
+            metadata = {"name": self._name, "namespace": self._leases.namespace}
             await self._leases.create({"metadata": metadata, "spec": self._spec({}, now)})
             return True
         spec: Tree = lease.get("spec") or {}
@@ -147,18 +165,13 @@ class LeaderElector:
         return True
 
     async def _release(self) -> bool:
-        lease = await self._leases.get(LEASE.name)
+        lease = await self._leases.get(self._name)
         spec: Tree = lease.get("spec") or {}
         if spec.get("holderIdentity") != self._identity:
             return False
         released = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
         await self._leases.update(lease | {"spec": released})
         return True
-
-    @functools.cached_property
-    def _leases(self) -> ResourceClient:
-        client = self._server.client(USER, user_agent=USER_AGENT, authorize=False)
-        return client.resource(_COORDINATION, "leases", namespace=LEASE.namespace)
 
     def _spec(self, before: Tree, now: float) -> Tree:
         moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,8 +1,8 @@
 """Columns of server-side tables and the functions that read their cells from an object.
 
-The caller gives the current time as `now`, so that ages need no clock. Knows no kind; each group's
-`columns.py` has a table of its columns. Mirrors pkg/printers/internalversion and the printers of
-k8s.io/cli-runtime.
+A cell depends on the object alone. The time since a moment is an `Age`, whose text is made when the
+table is written: rows are cached, and need no clock. Knows no kind; each group's `columns.py` has a
+table of its columns. Mirrors pkg/printers/internalversion and the printers of k8s.io/cli-runtime.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from kapiserver.api.errors import BadObject
 from kapiserver.api.label_selectors import selector_text
 from kapiserver.api.types import Tree
 
-Cell: TypeAlias = str | int | bool | float | None
-CellReader: TypeAlias = Callable[[Tree, datetime], Cell]
-"""Reads a cell from an object (hub version) at the time `now` (aware, UTC)."""
-
 NONE = "<none>"
 UNKNOWN = "<unknown>"
 UNSET = "<unset>"
@@ -31,6 +27,34 @@ _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 _YEAR = 365 * _DAY
+
+
+class Age(Struct, frozen=True, array_like=True):
+    """A cell that shows the time since a moment.
+
+    time     the moment, in seconds since the epoch
+    before   the text before the duration
+    after    the text after it
+    until    the text before the time that is left until a moment to come; if it is None, such a
+             moment is shown as invalid
+    """
+
+    time: float
+    before: str = ""
+    after: str = ""
+    until: str | None = None
+
+    def text(self, now: float) -> str:
+        """Return the cell's text at a time, in seconds since the epoch."""
+        seconds = now - self.time
+        if self.until is not None and seconds <= 0:
+            return self.until + human_duration(-seconds)
+        return f"{self.before}{human_duration(seconds)}{self.after}"
+
+
+Cell: TypeAlias = str | int | bool | float | None
+CellReader: TypeAlias = Callable[[Tree], Cell | Age]
+"""Reads a cell from an object in the hub version."""
 
 
 class Column(Struct, frozen=True):
@@ -66,8 +90,13 @@ class Columns(Struct, frozen=True):
         return [column.definition() for column in self.columns]
 
     def cells(self, obj: Tree, now: datetime) -> list[Cell]:
-        """Return the `cells` of one object's row."""
-        return [column.cell(obj, now) for column in self.columns]
+        """Return the `cells` of one object's row at a time (aware)."""
+        seconds = now.timestamp()
+        return [cell.text(seconds) if isinstance(cell, Age) else cell for cell in self.read(obj)]
+
+    def read(self, obj: Tree) -> list[Cell | Age]:
+        """Return the cells of one object's row, without a text for ages."""
+        return [column.cell(obj) for column in self.columns]
 
 
 def human_duration(seconds: float) -> str:
@@ -108,41 +137,42 @@ def parse_time(text: str | None) -> datetime | None:
         raise ValueError(str(error)) from None
 
 
-def age_text(text: str | None, now: datetime) -> str:
-    """Format the time since a timestamp as tables show it."""
+def age_of(text: str | None, *, before: str = "", after: str = "") -> Age | str:
+    """Return the cell with the time since a timestamp, and texts around it. Raises ValueError for
+    a text that is not a time."""
     time = parse_time(text)
-    return human_duration((now - time).total_seconds()) if time else UNKNOWN
+    return Age(time.timestamp(), before, after) if time else f"{before}{UNKNOWN}{after}"
 
 
-def age(obj: Tree, now: datetime) -> str:
+def age(obj: Tree) -> Age | str:
     """Return the cell of the Age column."""
-    return age_text(value_at(obj, "metadata", "creationTimestamp"), now)
+    return age_of(value_at(obj, "metadata", "creationTimestamp"))
 
 
-def name(obj: Tree, _: datetime) -> str:
+def name(obj: Tree) -> str:
     """Return the cell of the Name column."""
     return name_of(obj)
 
 
 def text(*path: str, empty: str = "") -> CellReader:
     """Return a reader of the string at a path; `empty` if there is none."""
-    return lambda obj, _: str(value_at(obj, *path) or empty)
+    return lambda obj: str(value_at(obj, *path) or empty)
 
 
 def number(*path: str) -> CellReader:
     """Return a reader of the number at a path; 0 if there is none."""
-    return lambda obj, _: value_at(obj, *path) or 0
+    return lambda obj: value_at(obj, *path) or 0
 
 
 def count(*path: str) -> CellReader:
     """Return a reader of the length of the list at a path."""
-    return lambda obj, _: len(value_at(obj, *path) or ())
+    return lambda obj: len(value_at(obj, *path) or ())
 
 
 def flag(*path: str, unset: bool = False) -> CellReader:
     """Return a reader of the boolean at a path; `unset` if there is none."""
 
-    def cell(obj: Tree, _: datetime) -> bool:
+    def cell(obj: Tree) -> bool:
         value = value_at(obj, *path)
         return unset if value is None else bool(value)
 
@@ -178,13 +208,13 @@ def pod_template_columns(*path: str) -> tuple[Column, ...]:
     return (
         Column(
             "Containers",
-            lambda obj, _: join_field(containers(obj), "name"),
+            lambda obj: join_field(containers(obj), "name"),
             "Names of each container in the template.",
             priority=1,
         ),
         Column(
             "Images",
-            lambda obj, _: join_field(containers(obj), "image"),
+            lambda obj: join_field(containers(obj), "image"),
             "Images referenced by each container in the template.",
             priority=1,
         ),
@@ -208,7 +238,7 @@ def selector_column(*path: str) -> Column:
 def selector(*path: str) -> CellReader:
     """Return a reader of the label selector at `path`."""
 
-    def cell(obj: Tree, _: datetime) -> str:
+    def cell(obj: Tree) -> str:
         try:
             return selector_text(value_at(obj, *path)) or NONE
         except BadObject:

@@ -35,7 +35,7 @@ from kapiserver.api.batch import indexes, schedule
 from kapiserver.api.cel import cel_types as cel
 from kapiserver.api.cel.program import CompileError, Program, compile_expression
 from kapiserver.api.certificates import keys, pem
-from kapiserver.api.columns import age_text
+from kapiserver.api.columns import age_of
 from kapiserver.api.core import images
 from kapiserver.api.errors import BadObject, PatchFailed, Path
 from kapiserver.api.group import GroupVersion, GroupVersionKind, sort_versions
@@ -309,7 +309,7 @@ LEAVES: dict[str, Leaf] = {
         parse=scalar_types.Duration.canonical, seeds=_DURATIONS, errors=(ValueError,)
     ),
     "duration of a flag": Leaf(parse=parse_duration, seeds=_DURATIONS),
-    "age": Leaf(parse=lambda text: age_text(text, _NOW), seeds=_TIMES, errors=(ValueError,)),
+    "age": Leaf(parse=age_of, seeds=_TIMES, errors=(ValueError,)),
     "group version": Leaf(parse=GroupVersion.parse, seeds=("apps/v1", "v1", "a/b/c", "/"),
                           errors=(ValueError,)),
     "versions": Leaf(parse=lambda text: sort_versions(text.split()),

@@ -5,14 +5,12 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, count, selector, text
 from kapiserver.api.types import Tree
 
 
-def _param_kind(policy: Tree, _: datetime) -> str:
+def _param_kind(policy: Tree) -> str:
     kind = value_at(policy, "spec", "paramKind")
     return UNSET if kind is None else f"{kind.get('apiVersion') or ''}/{kind.get('kind') or ''}"
 
@@ -20,13 +18,13 @@ def _param_kind(policy: Tree, _: datetime) -> str:
 _SELECTOR = selector("spec", "paramRef", "selector")
 
 
-def _param_ref(binding: Tree, now: datetime) -> str:
+def _param_ref(binding: Tree) -> str:
     reference = value_at(binding, "spec", "paramRef")
     if reference is None:
         return UNSET
     if reference.get("name"):
         return f"{reference.get('namespace') or '*'}/{reference['name']}"
-    return str(_SELECTOR(binding, now)) if reference.get("selector") is not None else UNSET
+    return str(_SELECTOR(binding)) if reference.get("selector") is not None else UNSET
 
 
 _WEBHOOKS = Columns(

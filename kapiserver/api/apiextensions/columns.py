@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.apiextensions.conditions import is_true
 from kapiserver.api.columns import NAME, Column, Columns, text
 from kapiserver.api.types import Tree
 
 
-def _versions(obj: Tree, _: datetime) -> str:
+def _versions(obj: Tree) -> str:
     served = sorted(
         version["name"] + ("(storage)" if version["storage"] else "")
         for version in obj["spec"].get("versions") or ()
@@ -18,11 +16,11 @@ def _versions(obj: Tree, _: datetime) -> str:
     return ",".join(served)
 
 
-def _short_names(obj: Tree, _: datetime) -> str:
+def _short_names(obj: Tree) -> str:
     return ",".join(obj["spec"]["names"].get("shortNames") or ())
 
 
-def _established(obj: Tree, _: datetime) -> bool:
+def _established(obj: Tree) -> bool:
     return is_true(obj, "Established")
 
 

@@ -6,12 +6,11 @@ Mirrors k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconverto
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import orjson
 
-from kapiserver.api.columns import NAME, Cell, CellReader, Column, Columns, age_text
+from kapiserver.api.columns import NAME, Age, Cell, CellReader, Column, Columns, age_of
 from kapiserver.api.json_path import compile_path
 from kapiserver.api.types import Tree, Value
 
@@ -44,25 +43,25 @@ def _column(definition: Tree) -> Column:
     )
 
 
-def _empty_cell(_obj: Tree, _now: datetime) -> Cell:
+def _empty_cell(_obj: Tree) -> Cell:
     return None
 
 
 def _cell(find: Callable[[Value], list[Value]], type_: str) -> CellReader:
     read = _CELLS.get(type_, _unknown_type_cell)
 
-    def cell(obj: Tree, now: datetime) -> Cell:
+    def cell(obj: Tree) -> Cell | Age:
         values = find(obj)
-        return read(values[0], now) if values else None
+        return read(values[0]) if values else None
 
     return cell
 
 
-def _unknown_type_cell(_value: Value, _now: datetime) -> Cell:
+def _unknown_type_cell(_value: Value) -> Cell:
     return None
 
 
-def _text(value: Value, _now: datetime) -> Cell:
+def _text(value: Value) -> Cell:
     if isinstance(value, str):
         return value
     if value is None:
@@ -72,28 +71,28 @@ def _text(value: Value, _now: datetime) -> Cell:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _integer(value: Value, _now: datetime) -> Cell:
+def _integer(value: Value) -> Cell:
     return int(value) if type(value) in (int, float) else None
 
 
-def _number(value: Value, _now: datetime) -> Cell:
+def _number(value: Value) -> Cell:
     return value if type(value) in (int, float) else None
 
 
-def _boolean(value: Value, _now: datetime) -> Cell:
+def _boolean(value: Value) -> Cell:
     return value if isinstance(value, bool) else None
 
 
-def _date(value: Value, now: datetime) -> Cell:
+def _date(value: Value) -> Cell | Age:
     if not isinstance(value, str):
         return None
     try:
-        return age_text(value, now)
+        return age_of(value)
     except ValueError:
         return "<invalid>"
 
 
-_CELLS: dict[str, Callable[[Any, datetime], Cell]] = {
+_CELLS: dict[str, Callable[[Any], Cell | Age]] = {
     "string": _text,
     "integer": _integer,
     "number": _number,

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, Column, Columns
 from kapiserver.api.types import Tree
 
 
-def _service(api_service: Tree, _: datetime) -> str:
+def _service(api_service: Tree) -> str:
     service = value_at(api_service, "spec", "service")
     if service is None:
         return "Local"
     return f"{service.get('namespace') or ''}/{service.get('name') or ''}"
 
 
-def _available(api_service: Tree, _: datetime) -> str:
+def _available(api_service: Tree) -> str:
     for condition in value_at(api_service, "status", "conditions") or ():
         if condition.get("type") == "Available":
             status = condition.get("status") or ""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, join_first, text
 from kapiserver.api.types import Tree
 
 
-def _versions(storage_version: Tree, _: datetime) -> str:
+def _versions(storage_version: Tree) -> str:
     texts = [
         f"{version.get('apiServerID') or ''}={version.get('encodingVersion') or ''}"
         for version in value_at(storage_version, "status", "storageVersions") or ()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import metadata_of, value_at
 from kapiserver.api.columns import (
     AGE,
@@ -22,23 +20,23 @@ from kapiserver.api.label_selectors import selector_text
 from kapiserver.api.types import Tree
 
 
-def _ready(controller: Tree, _: datetime) -> str:
+def _ready(controller: Tree) -> str:
     ready = value_at(controller, "status", "readyReplicas") or 0
     return f"{ready}/{value_at(controller, 'spec', 'replicas') or 0}"
 
 
-def _selector(deployment: Tree, _: datetime) -> str:
+def _selector(deployment: Tree) -> str:
     try:
         return selector_text(value_at(deployment, "spec", "selector"))
     except BadObject:
         return "<invalid>"
 
 
-def _node_selector(daemon_set: Tree, _: datetime) -> str:
+def _node_selector(daemon_set: Tree) -> str:
     return labels_text(value_at(daemon_set, "spec", "template", "spec", "nodeSelector"))
 
 
-def _controller(revision: Tree, _: datetime) -> str:
+def _controller(revision: Tree) -> str:
     for owner in metadata_of(revision).get("ownerReferences") or ():
         if owner.get("controller"):
             group = (owner.get("apiVersion") or "").rpartition("/")[0]

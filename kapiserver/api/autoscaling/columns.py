@@ -6,7 +6,6 @@ Mirrors printHorizontalPodAutoscaler of pkg/printers/internalversion.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from kapiserver.api.accessors import value_at
@@ -23,17 +22,17 @@ _SOURCES = {
 }
 
 
-def _reference(autoscaler: Tree, _: datetime) -> str:
+def _reference(autoscaler: Tree) -> str:
     target = value_at(autoscaler, "spec", "scaleTargetRef") or {}
     return f"{target.get('kind') or ''}/{target.get('name') or ''}"
 
 
-def _min_pods(autoscaler: Tree, _: datetime) -> Cell:
+def _min_pods(autoscaler: Tree) -> Cell:
     min_replicas = value_at(autoscaler, "spec", "minReplicas")
     return UNSET if min_replicas is None else str(min_replicas)
 
 
-def _targets(autoscaler: Tree, _: datetime) -> str:
+def _targets(autoscaler: Tree) -> str:
     metrics: Sequence[Tree] = value_at(autoscaler, "spec", "metrics") or ()
     if not metrics:
         return NONE

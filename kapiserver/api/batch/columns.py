@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
     NONE,
     UNSET,
+    Age,
     Column,
     Columns,
-    age_text,
+    age_of,
     human_duration,
     parse_time,
     pod_template_columns,
@@ -30,7 +29,7 @@ _STATES = (
 )
 
 
-def _status(job: Tree, _: datetime) -> str:
+def _status(job: Tree) -> str:
     states = {
         condition.get("type")
         for condition in value_at(job, "status", "conditions") or ()
@@ -41,7 +40,7 @@ def _status(job: Tree, _: datetime) -> str:
     return next((text for type_, text in _STATES if type_ in states), "Running")
 
 
-def _completions(job: Tree, _: datetime) -> str:
+def _completions(job: Tree) -> str:
     succeeded = value_at(job, "status", "succeeded") or 0
     completions = value_at(job, "spec", "completions")
     if completions is not None:
@@ -50,24 +49,26 @@ def _completions(job: Tree, _: datetime) -> str:
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
 
-def _duration(job: Tree, now: datetime) -> str:
+def _duration(job: Tree) -> str | Age:
     start = parse_time(value_at(job, "status", "startTime"))
-    end = parse_time(value_at(job, "status", "completionTime")) or now
-    return human_duration((end - start).total_seconds()) if start else ""
+    end = parse_time(value_at(job, "status", "completionTime"))
+    if start is None:
+        return ""
+    return human_duration((end - start).total_seconds()) if end else Age(start.timestamp())
 
 
-def _suspend(cron_job: Tree, _: datetime) -> str:
+def _suspend(cron_job: Tree) -> str:
     suspend = value_at(cron_job, "spec", "suspend")
     return UNSET if suspend is None else str(bool(suspend))
 
 
-def _active(cron_job: Tree, _: datetime) -> int:
+def _active(cron_job: Tree) -> int:
     return len(value_at(cron_job, "status", "active") or ())
 
 
-def _last_schedule(cron_job: Tree, now: datetime) -> str:
+def _last_schedule(cron_job: Tree) -> str | Age:
     last_schedule_time = value_at(cron_job, "status", "lastScheduleTime")
-    return age_text(last_schedule_time, now) if last_schedule_time else NONE
+    return age_of(last_schedule_time) if last_schedule_time else NONE
 
 
 COLUMNS: dict[str, Columns] = {

@@ -5,8 +5,6 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import (
     AGE,
@@ -21,12 +19,12 @@ from kapiserver.api.columns import (
 from kapiserver.api.types import Tree
 
 
-def _duration(request: Tree, _: datetime) -> str:
+def _duration(request: Tree) -> str:
     seconds = value_at(request, "spec", "expirationSeconds")
     return NONE if seconds is None else human_duration(seconds)
 
 
-def _condition(request: Tree, _: datetime) -> str:
+def _condition(request: Tree) -> str:
     types = {condition.get("type") for condition in value_at(request, "status", "conditions") or ()}
     state = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
     if "Failed" in types:
@@ -34,7 +32,7 @@ def _condition(request: Tree, _: datetime) -> str:
     return f"{state},Issued" if value_at(request, "status", "certificate") else state
 
 
-def _state(request: Tree, _: datetime) -> str:
+def _state(request: Tree) -> str:
     state = "Pending"
     for condition in value_at(request, "status", "conditions") or ():
         if condition.get("type") in ("Denied", "Failed", "Issued"):
@@ -42,7 +40,7 @@ def _state(request: Tree, _: datetime) -> str:
     return state
 
 
-def _annotations(request: Tree, _: datetime) -> str:
+def _annotations(request: Tree) -> str:
     return labels_text(value_at(request, "spec", "unverifiedUserAnnotations"))
 
 

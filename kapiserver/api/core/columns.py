@@ -6,7 +6,6 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from kapiserver.api.accessors import labels_of, value_at
 from kapiserver.api.columns import (
@@ -14,10 +13,11 @@ from kapiserver.api.columns import (
     NAME,
     NONE,
     UNKNOWN,
+    Age,
     CellReader,
     Column,
     Columns,
-    age_text,
+    age_of,
     labels_text,
     name,
     text,
@@ -32,14 +32,14 @@ _ROLE = "kubernetes.io/role"
 
 
 def _count(*keys: str) -> CellReader:
-    return lambda obj, _: sum(len(obj.get(key) or ()) for key in keys)
+    return lambda obj: sum(len(obj.get(key) or ()) for key in keys)
 
 
 # Component statuses.
 
 
 def _healthy(key: str) -> CellReader:
-    def cell(obj: Tree, _: datetime) -> str:
+    def cell(obj: Tree) -> str:
         conditions = [
             condition
             for condition in obj.get("conditions") or ()
@@ -50,20 +50,20 @@ def _healthy(key: str) -> CellReader:
     return cell
 
 
-def _health(obj: Tree, now: datetime) -> str:
-    status = _healthy("status")(obj, now)
+def _health(obj: Tree) -> str:
+    status = _healthy("status")(obj)
     return "Healthy" if status == "True" else "Unhealthy" if status else "Unknown"
 
 
 # Services.
 
 
-def _cluster_ip(service: Tree, _: datetime) -> str:
+def _cluster_ip(service: Tree) -> str:
     cluster_ips: Sequence[str] = value_at(service, "spec", "clusterIPs") or ()
     return cluster_ips[0] if cluster_ips else NONE
 
 
-def _external_ip(service: Tree, _: datetime) -> str:
+def _external_ip(service: Tree) -> str:
     spec = service.get("spec") or {}
     external_ips = list(spec.get("externalIPs") or ())
     match spec.get("type"):
@@ -80,7 +80,7 @@ def _external_ip(service: Tree, _: datetime) -> str:
     return UNKNOWN
 
 
-def _ports(service: Tree, _: datetime) -> str:
+def _ports(service: Tree) -> str:
     ports = []
     for port in value_at(service, "spec", "ports") or ():
         node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
@@ -88,14 +88,14 @@ def _ports(service: Tree, _: datetime) -> str:
     return ",".join(ports) or NONE
 
 
-def _selector(service: Tree, _: datetime) -> str:
+def _selector(service: Tree) -> str:
     return labels_text(value_at(service, "spec", "selector"))
 
 
 # Nodes.
 
 
-def _node_status(node: Tree, _: datetime) -> str:
+def _node_status(node: Tree) -> str:
     conditions = value_at(node, "status", "conditions") or ()
     ready = next(
         (condition.get("status") for condition in conditions if condition.get("type") == "Ready"),
@@ -106,7 +106,7 @@ def _node_status(node: Tree, _: datetime) -> str:
     return f"{state},SchedulingDisabled" if unschedulable else state
 
 
-def _roles(node: Tree, _: datetime) -> str:
+def _roles(node: Tree) -> str:
     roles = set()
     for key, value in labels_of(node).items():
         if key.startswith(_ROLE_PREFIX):
@@ -117,7 +117,7 @@ def _roles(node: Tree, _: datetime) -> str:
 
 
 def _address(type_: str) -> CellReader:
-    def cell(node: Tree, _: datetime) -> str:
+    def cell(node: Tree) -> str:
         for address in value_at(node, "status", "addresses") or ():
             if address.get("type") == type_:
                 return address.get("address") or ""
@@ -133,31 +133,31 @@ def _node_info(name: str, *, empty: str = UNKNOWN) -> CellReader:
 # Events.
 
 
-def _first_seen(event: Tree, now: datetime) -> str:
-    return age_text(event.get("firstTimestamp") or event.get("eventTime"), now)
+def _first_seen(event: Tree) -> str | Age:
+    return age_of(event.get("firstTimestamp") or event.get("eventTime"))
 
 
-def _last_seen(event: Tree, now: datetime) -> str:
+def _last_seen(event: Tree) -> str | Age:
     if event.get("series") is not None:
-        return age_text(event["series"].get("lastObservedTime"), now)
+        return age_of(event["series"].get("lastObservedTime"))
     if event.get("lastTimestamp"):
-        return age_text(event["lastTimestamp"], now)
-    return _first_seen(event, now)
+        return age_of(event["lastTimestamp"])
+    return _first_seen(event)
 
 
-def _event_count(event: Tree, _: datetime) -> int:
+def _event_count(event: Tree) -> int:
     if event.get("series") is not None:
         return event["series"].get("count") or 0
     return event.get("count") or 1
 
 
-def _target(event: Tree, _: datetime) -> str:
+def _target(event: Tree) -> str:
     kind = (value_at(event, "involvedObject", "kind") or "").lower()
     target = value_at(event, "involvedObject", "name")
     return f"{kind}/{target}" if target else kind
 
 
-def _source(event: Tree, _: datetime) -> str:
+def _source(event: Tree) -> str:
     component = value_at(event, "source", "component") or event.get("reportingComponent") or ""
     host = value_at(event, "source", "host") or event.get("reportingInstance")
     return f"{component}, {host}" if host else component
@@ -167,7 +167,7 @@ def _source(event: Tree, _: datetime) -> str:
 
 
 def _used(is_shown: Callable[[str], bool]) -> CellReader:
-    def cell(quota: Tree, _: datetime) -> str:
+    def cell(quota: Tree) -> str:
         hard = value_at(quota, "status", "hard") or {}
         used = value_at(quota, "status", "used") or {}
         return ", ".join(
@@ -204,7 +204,7 @@ COLUMNS: dict[str, Columns] = {
             Column("Source", _source, "Component and node that reported the event.", priority=1),
             Column(
                 "Message",
-                lambda event, _: (event.get("message") or "").strip(),
+                lambda event: (event.get("message") or "").strip(),
                 "Description of the event.",
             ),
             Column("First Seen", _first_seen, "Time since the event was first seen.", priority=1),

@@ -6,7 +6,6 @@ Mirrors pkg/printers/internalversion.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -25,7 +24,7 @@ from kapiserver.api.columns import (
 from kapiserver.api.types import Tree
 
 
-def _endpoints(obj: Tree, _: datetime) -> str:
+def _endpoints(obj: Tree) -> str:
     subsets = obj.get("subsets") or ()
     if not subsets:
         return NONE
@@ -42,11 +41,11 @@ def _addresses(subset: Tree) -> Iterator[str]:
             yield f"{f'[{ip}]' if ':' in ip else ip}:{port.get('port') or 0}"
 
 
-def _selector(controller: Tree, _: datetime) -> str:
+def _selector(controller: Tree) -> str:
     return labels_text(value_at(controller, "spec", "selector"))
 
 
-def _labels(template: Tree, _: datetime) -> str:
+def _labels(template: Tree) -> str:
     return labels_text(labels_of(template.get("template") or {}))
 
 

@@ -6,22 +6,12 @@ Mirrors printPod of pkg/printers/internalversion.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
 from kapiserver.api.accessors import is_terminating, value_at
-from kapiserver.api.columns import (
-    AGE,
-    NAME,
-    NONE,
-    Column,
-    Columns,
-    human_duration,
-    parse_time,
-    text,
-)
+from kapiserver.api.columns import AGE, NAME, NONE, Age, Column, Columns, parse_time, text
 from kapiserver.api.types import Tree
 
 _TERMINAL_PHASES = ("Succeeded", "Failed")
@@ -131,25 +121,25 @@ def _count_containers(pod: Tree, summary: _Summary) -> None:
         summary.reason = "Running" if is_ready else "NotReady"
 
 
-def _ready(pod: Tree, _: datetime) -> str:
+def _ready(pod: Tree) -> str:
     summary = _summarize(pod)
     return f"{summary.ready}/{summary.total}"
 
 
-def _restarts(pod: Tree, now: datetime) -> str:
+def _restarts(pod: Tree) -> str | Age:
     summary = _summarize(pod)
     restart_time = parse_time(summary.last_restart)
     if summary.restarts and restart_time:
-        return f"{summary.restarts} ({human_duration((now - restart_time).total_seconds())} ago)"
+        return Age(restart_time.timestamp(), before=f"{summary.restarts} (", after=" ago)")
     return str(summary.restarts)
 
 
-def _ip(pod: Tree, _: datetime) -> str:
+def _ip(pod: Tree) -> str:
     addresses: Any = value_at(pod, "status", "podIPs") or [{}]
     return addresses[0].get("ip") or NONE
 
 
-def _gates(pod: Tree, _: datetime) -> str:
+def _gates(pod: Tree) -> str:
     gates = value_at(pod, "spec", "readinessGates")
     if not gates:
         return NONE
@@ -171,7 +161,7 @@ POD_COLUMNS = Columns(
         NAME,
         Column("Ready", _ready, "Number of ready containers and number of containers."),
         Column(
-            "Status", lambda pod, _: _summarize(pod).reason, "State of the pod and its containers."
+            "Status", lambda pod: _summarize(pod).reason, "State of the pod and its containers."
         ),
         Column(
             "Restarts", _restarts, "Number of container restarts, and the time since the last one."

@@ -6,7 +6,6 @@ Mirrors printPersistentVolume and printPersistentVolumeClaim of pkg/printers/int
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
 
 from kapiserver.api.accessors import annotations_of, is_terminating, value_at
 from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, text
@@ -26,16 +25,16 @@ def access_modes(modes: Collection[str] | None) -> str:
     return ",".join(short for mode, short in _SHORT_MODES.items() if mode in (modes or ()))
 
 
-def _phase(obj: Tree, _: datetime) -> str:
+def _phase(obj: Tree) -> str:
     return "Terminating" if is_terminating(obj) else value_at(obj, "status", "phase") or ""
 
 
-def _class(obj: Tree, _: datetime) -> str:
+def _class(obj: Tree) -> str:
     annotation = annotations_of(obj).get(CLASS_ANNOTATION)
     return value_at(obj, "spec", "storageClassName") or "" if annotation is None else annotation
 
 
-def _claim_of(volume: Tree, _: datetime) -> str:
+def _claim_of(volume: Tree) -> str:
     claim_ref = value_at(volume, "spec", "claimRef")
     return (
         ""
@@ -44,11 +43,11 @@ def _claim_of(volume: Tree, _: datetime) -> str:
     )
 
 
-def _size(volume: Tree, _: datetime) -> str:
+def _size(volume: Tree) -> str:
     return value_at(volume, "spec", "capacity", "storage") or "0"
 
 
-def _volume_modes(volume: Tree, _: datetime) -> str:
+def _volume_modes(volume: Tree) -> str:
     return access_modes(value_at(volume, "spec", "accessModes"))
 
 
@@ -56,11 +55,11 @@ def _is_bound(claim: Tree) -> bool:
     return bool(value_at(claim, "spec", "volumeName"))
 
 
-def _claim_capacity(claim: Tree, _: datetime) -> str:
+def _claim_capacity(claim: Tree) -> str:
     return value_at(claim, "status", "capacity", "storage") or "0" if _is_bound(claim) else ""
 
 
-def _claim_modes(claim: Tree, _: datetime) -> str:
+def _claim_modes(claim: Tree) -> str:
     return access_modes(value_at(claim, "status", "accessModes")) if _is_bound(claim) else ""
 
 

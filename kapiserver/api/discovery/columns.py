@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from itertools import chain
 
 from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, join_first, text
 from kapiserver.api.types import Tree
 
 
-def _ports(endpoint_slice: Tree, _: datetime) -> str:
+def _ports(endpoint_slice: Tree) -> str:
     ports = endpoint_slice.get("ports") or ()
     return join_first(_port(port) for port in ports) if ports else UNSET
 
@@ -20,7 +19,7 @@ def _port(port: Tree) -> str:
     return port.get("name") or "*"
 
 
-def _endpoints(endpoint_slice: Tree, _: datetime) -> str:
+def _endpoints(endpoint_slice: Tree) -> str:
     endpoints = endpoint_slice.get("endpoints") or ()
     if not endpoints:
         return UNSET

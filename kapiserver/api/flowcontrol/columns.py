@@ -5,28 +5,26 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, NONE, Cell, CellReader, Column, Columns, number, text
 from kapiserver.api.types import Tree
 
 
-def _dangling(schema: Tree, _: datetime) -> str:
+def _dangling(schema: Tree) -> str:
     for condition in value_at(schema, "status", "conditions") or ():
         if condition.get("type") == "Dangling":
             return condition.get("status") or ""
     return "?"
 
 
-def _shares(level: Tree, _: datetime) -> Cell:
+def _shares(level: Tree) -> Cell:
     if value_at(level, "spec", "limited") is None:
         return NONE
     return value_at(level, "spec", "limited", "nominalConcurrencyShares") or 0
 
 
 def _queuing(name: str) -> CellReader:
-    def cell(level: Tree, _: datetime) -> Cell:
+    def cell(level: Tree) -> Cell:
         queuing = value_at(level, "spec", "limited", "limitResponse", "queuing")
         return NONE if queuing is None else queuing.get(name) or 0
 

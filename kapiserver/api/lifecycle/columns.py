@@ -5,8 +5,6 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import (
     AGE,
@@ -14,10 +12,10 @@ from kapiserver.api.columns import (
     NONE,
     UNKNOWN,
     UNSET,
+    Age,
     Column,
     Columns,
-    age_text,
-    human_duration,
+    age_of,
     join_first,
     parse_time,
     text,
@@ -25,11 +23,11 @@ from kapiserver.api.columns import (
 from kapiserver.api.types import Tree
 
 
-def _target_type(obj: Tree, _: datetime) -> str:
+def _target_type(obj: Tree) -> str:
     return UNSET if value_at(obj, "spec", "target", "pod") is None else "Pod"
 
 
-def _status(obj: Tree, _: datetime) -> str:
+def _status(obj: Tree) -> str:
     for type_ in ("TargetEvicted", "Failed"):
         for condition in value_at(obj, "status", "conditions") or ():
             if condition.get("type") == type_ and condition.get("status") == "True":
@@ -59,7 +57,7 @@ def _current_report(eviction: Tree) -> Tree:
     return next((report for report in reports if name and report.get("name") == name), {})
 
 
-def _responder(eviction: Tree, _: datetime) -> str:
+def _responder(eviction: Tree) -> str:
     responders, current_responder = _responders(eviction), _current_responder(eviction)
     if not current_responder:
         return UNSET
@@ -67,28 +65,29 @@ def _responder(eviction: Tree, _: datetime) -> str:
     return f"{current_responder.get('name') or ''} ({finished}/{len(responders)})"
 
 
-def _responder_status(eviction: Tree, now: datetime) -> str:
+def _responder_status(eviction: Tree) -> str | Age:
     responder, report = _current_responder(eviction), _current_report(eviction)
     if not responder:
         return UNSET
     state = responder.get("state") or ""
     report_time = report.get("startTime") if state == "Active" else report.get("completionTime")
     state_text = "Started" if state == "Active" and report_time else state
-    return f"{state_text} ({age_text(report_time, now)} ago)" if report_time else state_text
+    if not report_time:
+        return state_text
+    return age_of(report_time, before=f"{state_text} (", after=" ago)")
 
 
-def _expected_finish(eviction: Tree, now: datetime) -> str:
+def _expected_finish(eviction: Tree) -> str | Age:
     responder, report = _current_responder(eviction), _current_report(eviction)
     if responder.get("state") != "Active":
         return "-"
     finish_time = parse_time(report.get("expectedCompletionTime"))
     if finish_time is None:
         return UNKNOWN
-    seconds = (finish_time - now).total_seconds()
-    return f"in {human_duration(seconds)}" if seconds >= 0 else f"{human_duration(-seconds)} ago"
+    return Age(finish_time.timestamp(), after=" ago", until="in ")
 
 
-def _requesters(eviction: Tree, _: datetime) -> str:
+def _requesters(eviction: Tree) -> str:
     requesters = value_at(eviction, "status", "requesters") or ()
     requester_names = [
         requester.get("name") or ""
@@ -100,12 +99,12 @@ def _requesters(eviction: Tree, _: datetime) -> str:
     return join_first(requester_names, 1)
 
 
-def _heartbeat(eviction: Tree, now: datetime) -> str:
+def _heartbeat(eviction: Tree) -> str | Age:
     heartbeat = _current_report(eviction).get("heartbeatTime")
-    return f"{age_text(heartbeat, now)} ago" if heartbeat else UNSET
+    return age_of(heartbeat, after=" ago") if heartbeat else UNSET
 
 
-def _message(eviction: Tree, _: datetime) -> str:
+def _message(eviction: Tree) -> str:
     return (_current_report(eviction).get("message") or "").strip() or UNSET
 
 

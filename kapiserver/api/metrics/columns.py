@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.columns import NAME, Cell, Column, Columns
+from kapiserver.api.columns import NAME, Cell, CellReader, Column, Columns
 from kapiserver.api.quantity import add, parse
 from kapiserver.api.types import Tree
 
 
-def _of_node(resource: str) -> Callable[[Tree, datetime], Cell]:
-    def cell(metrics: Tree, _: datetime) -> Cell:
+def _of_node(resource: str) -> CellReader:
+    def cell(metrics: Tree) -> Cell:
         return value_at(metrics, "usage", resource) or "0"
 
     return cell
 
 
-def _of_pod(resource: str) -> Callable[[Tree, datetime], Cell]:
-    def cell(metrics: Tree, _: datetime) -> Cell:
+def _of_pod(resource: str) -> CellReader:
+    def cell(metrics: Tree) -> Cell:
         total = parse("0")
         for container in metrics.get("containers") or ():
             total = add(total, parse(value_at(container, "usage", resource) or "0"))
@@ -28,14 +27,14 @@ def _of_pod(resource: str) -> Callable[[Tree, datetime], Cell]:
     return cell
 
 
-def _window(metrics: Tree, _: datetime) -> Cell:
+def _window(metrics: Tree) -> Cell:
     return metrics.get("window") or ""
 
 
 _WINDOW = Column("Window", _window, "How long the measurement lasted.")
 
 
-def _columns(usage: Callable[[str], Callable[[Tree, datetime], Cell]]) -> Columns:
+def _columns(usage: Callable[[str], CellReader]) -> Columns:
     cpu = Column("cpu", usage("cpu"), "CPU in cores.")
     memory = Column("memory", usage("memory"), "Memory in bytes.")
     return Columns((NAME, cpu, memory, _WINDOW))

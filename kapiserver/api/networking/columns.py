@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from kapiserver.api.accessors import annotations_of, name_of, value_at
 from kapiserver.api.columns import AGE, NAME, NONE, Column, Columns, selector, text
@@ -13,7 +12,7 @@ _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
 _HOSTS_SHOWN = 3
 
 
-def _hosts(ingress: Tree, _: datetime) -> str:
+def _hosts(ingress: Tree) -> str:
     rules: Sequence[Tree] = value_at(ingress, "spec", "rules") or ()
     hosts = [rule["host"] for rule in rules if rule.get("host")]
     if not hosts:
@@ -22,23 +21,23 @@ def _hosts(ingress: Tree, _: datetime) -> str:
     return f"{text} + {len(hosts) - _HOSTS_SHOWN} more..." if len(hosts) > _HOSTS_SHOWN else text
 
 
-def _addresses(ingress: Tree, _: datetime) -> str:
+def _addresses(ingress: Tree) -> str:
     entries = value_at(ingress, "status", "loadBalancer", "ingress") or ()
     return ",".join(
         sorted({entry.get("ip") or entry.get("hostname") or "" for entry in entries} - {""})
     )
 
 
-def _ports(ingress: Tree, _: datetime) -> str:
+def _ports(ingress: Tree) -> str:
     return "80, 443" if value_at(ingress, "spec", "tls") else "80"
 
 
-def _class_name(ingress_class: Tree, _: datetime) -> str:
+def _class_name(ingress_class: Tree) -> str:
     is_default = annotations_of(ingress_class).get(_DEFAULT_CLASS) == "true"
     return f"{name_of(ingress_class)} (default)" if is_default else name_of(ingress_class)
 
 
-def _parameters(ingress_class: Tree, _: datetime) -> str:
+def _parameters(ingress_class: Tree) -> str:
     parameters = value_at(ingress_class, "spec", "parameters")
     if parameters is None:
         return NONE
@@ -46,11 +45,11 @@ def _parameters(ingress_class: Tree, _: datetime) -> str:
     return f"{parameters.get('kind') or ''}{group}/{parameters.get('name') or ''}"
 
 
-def _cidrs(service_cidr: Tree, _: datetime) -> str:
+def _cidrs(service_cidr: Tree) -> str:
     return ",".join(value_at(service_cidr, "spec", "cidrs") or ())
 
 
-def _parent(ip_address: Tree, _: datetime) -> str:
+def _parent(ip_address: Tree) -> str:
     parent_ref = value_at(ip_address, "spec", "parentRef")
     if parent_ref is None:
         return NONE

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, CellReader, Column, Columns, number
 from kapiserver.api.types import Tree
 
 
 def _amount(name: str) -> CellReader:
-    def cell(budget: Tree, _: datetime) -> str:
+    def cell(budget: Tree) -> str:
         amount = value_at(budget, "spec", name)
         return "N/A" if amount is None else str(amount)
 

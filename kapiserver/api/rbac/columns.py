@@ -5,27 +5,25 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, CellReader, Column, Columns
 from kapiserver.api.types import Tree
 
 
-def _role(binding: Tree, _: datetime) -> str:
+def _role(binding: Tree) -> str:
     reference = value_at(binding, "roleRef") or {}
     return f"{reference.get('kind') or ''}/{reference.get('name') or ''}"
 
 
 def _subjects(kind: str) -> CellReader:
-    return lambda binding, _: ", ".join(
+    return lambda binding: ", ".join(
         subject.get("name") or ""
         for subject in binding.get("subjects") or ()
         if subject.get("kind") == kind
     )
 
 
-def _accounts(binding: Tree, _: datetime) -> str:
+def _accounts(binding: Tree) -> str:
     return ", ".join(
         f"{subject.get('namespace') or ''}/{subject.get('name') or ''}"
         for subject in binding.get("subjects") or ()

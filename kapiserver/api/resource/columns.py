@@ -5,24 +5,23 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
     NONE,
+    Age,
     CellReader,
     Column,
     Columns,
-    age_text,
+    age_of,
     number,
     text,
 )
 from kapiserver.api.types import Tree
 
 
-def _state(claim: Tree, _: datetime) -> str:
+def _state(claim: Tree) -> str:
     allocated = value_at(claim, "status", "allocation") is not None
     states = ["deleted"] if is_terminating(claim) else []
     if allocated:
@@ -35,7 +34,7 @@ def _state(claim: Tree, _: datetime) -> str:
 
 
 def _sum(field: str) -> CellReader:
-    def cell(request: Tree, _: datetime) -> str:
+    def cell(request: Tree) -> str:
         pools = value_at(request, "status", "pools")
         if value_at(request, "status") is None:
             return "-"
@@ -44,7 +43,7 @@ def _sum(field: str) -> CellReader:
     return cell
 
 
-def _errors(request: Tree, _: datetime) -> str:
+def _errors(request: Tree) -> str:
     if value_at(request, "status") is None:
         return "-"
     pools = value_at(request, "status", "pools") or ()
@@ -58,7 +57,7 @@ def _final_condition(request: Tree) -> Tree:
     return {}
 
 
-def _request_status(request: Tree, _: datetime) -> str:
+def _request_status(request: Tree) -> str:
     state = _final_condition(request).get("type") or "Pending"
     reported_pools = len(value_at(request, "status", "pools") or ())
     total = value_at(request, "status", "poolCount") or 0
@@ -69,18 +68,16 @@ def _request_status(request: Tree, _: datetime) -> str:
     )
 
 
-def _completed(request: Tree, now: datetime) -> str:
+def _completed(request: Tree) -> str | Age:
     condition = _final_condition(request)
     return (
-        age_text(condition.get("lastTransitionTime"), now)
-        if condition.get("type") == "Complete"
-        else NONE
+        age_of(condition.get("lastTransitionTime")) if condition.get("type") == "Complete" else NONE
     )
 
 
-def _time_added(rule: Tree, now: datetime) -> str:
+def _time_added(rule: Tree) -> str | Age:
     time_added = value_at(rule, "spec", "taint", "timeAdded")
-    return age_text(time_added, now) if time_added else ""
+    return age_of(time_added) if time_added else ""
 
 
 COLUMNS: dict[str, Columns] = {

@@ -5,19 +5,17 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, NONE, Column, Columns, flag, number, text
 from kapiserver.api.types import Tree
 
 
-def _policy(group: Tree, _: datetime) -> str:
+def _policy(group: Tree) -> str:
     gang = value_at(group, "spec", "schedulingPolicy", "gang")
     return "Basic" if gang is None else "Gang"
 
 
-def _status(group: Tree, _: datetime) -> str:
+def _status(group: Tree) -> str:
     state = "Pending"
     for condition in value_at(group, "status", "conditions") or ():
         if condition.get("type") == "PodGroupInitiallyScheduled":

@@ -5,20 +5,8 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from kapiserver.api.accessors import annotations_of, name_of, value_at
-from kapiserver.api.columns import (
-    AGE,
-    NAME,
-    NONE,
-    UNSET,
-    Column,
-    Columns,
-    count,
-    flag,
-    text,
-)
+from kapiserver.api.columns import AGE, NAME, NONE, UNSET, Column, Columns, count, flag, text
 from kapiserver.api.types import Tree
 
 _DEFAULT = (
@@ -27,12 +15,12 @@ _DEFAULT = (
 )
 
 
-def _class_name(storage_class: Tree, _: datetime) -> str:
+def _class_name(storage_class: Tree) -> str:
     is_default = any(annotations_of(storage_class).get(key) == "true" for key in _DEFAULT)
     return f"{name_of(storage_class)} (default)" if is_default else name_of(storage_class)
 
 
-def _audiences(driver: Tree, _: datetime) -> str:
+def _audiences(driver: Tree) -> str:
     requests = value_at(driver, "spec", "tokenRequests")
     return (
         UNSET
@@ -41,7 +29,7 @@ def _audiences(driver: Tree, _: datetime) -> str:
     )
 
 
-def _modes(driver: Tree, _: datetime) -> str:
+def _modes(driver: Tree) -> str:
     return ",".join(value_at(driver, "spec", "volumeLifecycleModes") or ()) or NONE
 
 

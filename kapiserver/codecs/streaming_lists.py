@@ -65,6 +65,16 @@ def stream_json_list(
     Raises NotEncodable.
     """
     option = layout.option | sort_option
+    texts = (json.encode_value(item, option=option) for item in items)
+    yield from join_json_list(head, member, texts, layout, sort_option=sort_option)
+
+
+def join_json_list(
+    head: Tree, member: str, texts: Iterable[bytes], layout: ListLayout, *, sort_option: int = 0
+) -> Iterator[bytes]:
+    """Yield the encoding of a list object in chunks, as `stream_json_list`, from its encoded
+    items."""
+    option = layout.option | sort_option
     # No string contains this text, because quotes in strings are escaped.
     name = member.encode()
     prefix, separator, suffix = json.encode_value(head, option=option).partition(
@@ -73,8 +83,7 @@ def stream_json_list(
     assert separator, "a list has an empty array of items"
     yield prefix
     start, end = layout.open % name + layout.first, separator
-    for item in items:
-        text = json.encode_value(item, option=option)
+    for text in texts:
         # Line breaks within strings are escaped, so all of these are indentation.
         yield start + (text.replace(b"\n", layout.newline) if layout.newline else text)
         start, end = layout.between, layout.close

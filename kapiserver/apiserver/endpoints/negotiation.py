@@ -15,7 +15,7 @@ from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.media_types import PROTOBUF, MediaType
+from kapiserver.codecs.media_types import JSON, PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import (
     AllowsConversion,
     MediaTypeOptions,
@@ -41,6 +41,11 @@ class ResponseFormat(Struct, frozen=True, kw_only=True):
     def is_table(self) -> bool:
         """Whether the response is a Table."""
         return self.convert is not None and self.convert.kind == "Table"
+
+    @property
+    def is_compact_json(self) -> bool:
+        """Whether the response is JSON without indentation."""
+        return self.media is JSON and not self.pretty
 
 
 def negotiate_response(server: Server, request: Request, target: Target) -> ResponseFormat:

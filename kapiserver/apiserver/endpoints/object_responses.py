@@ -17,6 +17,7 @@ from msgspec import Struct
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.encoded_items import MetadataEncoder, RowEncoder
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.endpoints.tables import (
@@ -34,13 +35,23 @@ from kapiserver.codecs.cbor import CBORSerializer
 from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
+from kapiserver.codecs.protobuf import (
+    ENVELOPE_TAIL,
+    envelope_head,
+    list_item_head,
+    list_item_length,
+    read_envelope,
+)
 from kapiserver.storage.cache.entry import Entry, encoding_of
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import ListResult
 from kapiserver.storage.concurrency.time_slice import TimeSlice
+from kapiserver.storage.objects.object_codec import METADATA_JSON
 
 SLICE = 256 * 1024
 """The size in bytes at which a slice of a list is sent."""
+SLICE_PARTS = 512
+"""The parts of a Protobuf list of metadata in a slice: two for each object, of about 1 KB."""
 OFFLOAD_COUNT = 32
 """Lists of at least this many objects are encoded in a thread."""
 MAX_YAML_BYTES = 8 << 20
@@ -143,6 +154,9 @@ async def list_response(
     if response_format.is_table:
         table = table_builder(server, request, response_format, target)
         head = table.head(metadata)
+        if response_format.is_compact_json:
+            row = RowEncoder(table, server.clock.now()).row
+            return await _json_document(server, response_format, head, "rows", listing, row)
         now = current_time(server)
         rows = ListItems("rows", listing.entries, lambda obj: table.row(obj, now))
         return await _list_document(server, response_format, head, rows)
@@ -153,6 +167,12 @@ async def list_response(
         )
     version = response_format.convert.group_version
     head = _list_head(response_format.convert.kind, version, metadata)
+    encoder = MetadataEncoder(version)
+    if response_format.is_compact_json:
+        return await _json_document(server, response_format, head, "items", listing, encoder.json)
+    if response_format.media is PROTOBUF and version.version == "v1":  # v1beta1 has other tags
+        slices = _protobuf_metadata(server, head, listing, encoder)
+        return await _sliced_response(response_format, slices)
     partial = ListItems("items", listing.entries, lambda obj: partial_metadata(obj, version))
     return await _list_document(server, response_format, head, partial)
 
@@ -178,14 +198,21 @@ async def prepare_listing(
 ) -> None:
     """Do in a thread what an encoder of the list needs first: the decoder of the kind, or the
     length of a protobuf list."""
+    convert = response_format.convert
     if (
-        response_format.convert is None
+        convert is None
         and not response_format.pretty
         and response_format.media in STORED_MEDIA_TYPES
     ):
         encoding = encoding_of(target.version, response_format.media.extension)
         await target.store.encoder.prepare(listing.entries, encoding)
-    elif not target.store.codec.is_tree_loaded:
+        return
+    if convert is not None and response_format.is_compact_json and listing.entries:
+        encoding = encoding_of(convert.group_version, METADATA_JSON)
+        await offloader.prepare_encoding(listing.entries[0], encoding)
+        if not response_format.is_table:
+            return
+    if not target.store.codec.is_tree_loaded:
         undecoded = (entry for entry in listing.entries if entry.is_slow_to_decode)
         if (entry := next(undecoded, None)) is not None:
             await offloader.tree(entry)
@@ -295,6 +322,39 @@ async def _list_document(
     return await _sliced_response(
         response_format, _join_slices(_stream_pieces(offloader, items.entries, pieces))
     )
+
+
+async def _json_document(
+    server: Server,
+    response_format: ResponseFormat,
+    head: Tree,
+    member: str,
+    listing: ListResult,
+    encode: Callable[[Entry], bytes],
+) -> Response:
+    """Return a response with `head` and the encoded objects of a list."""
+    texts = map(encode, listing.entries)
+    pieces = streaming_lists.join_json_list(head, member, texts, streaming_lists.COMPACT)
+    slices = _join_slices(_stream_pieces(server.offloader, listing.entries, pieces))
+    return await _sliced_response(response_format, slices)
+
+
+async def _protobuf_metadata(
+    server: Server, head: Tree, listing: ListResult, encoder: MetadataEncoder
+) -> AsyncIterator[bytes]:
+    """Yield a PartialObjectMetadataList in Protobuf, which begins with its length."""
+    body = read_envelope(server.codecs.serializer_for(PROTOBUF).encode(head)).raw
+    parts, size, time_slice = [body], len(body), TimeSlice()
+    for entry in listing.entries:
+        item = await server.offloader.run_for_entry(entry, encoder.protobuf, entry, limited=False)
+        parts += (list_item_head(len(item)), item)
+        size += list_item_length(len(item))
+        await time_slice.yield_if_expired()
+    kind = GroupVersion.parse(head["apiVersion"]).with_kind(head["kind"])
+    yield envelope_head(kind, size)
+    for start in range(0, len(parts), SLICE_PARTS):
+        yield b"".join(parts[start : start + SLICE_PARTS])
+    yield ENVELOPE_TAIL
 
 
 async def _stream_pieces(

@@ -51,10 +51,11 @@ class TableBuilder(Struct, frozen=True, kw_only=True):
         conditions = self.columns.conditions(obj)
         if conditions:
             row["conditions"] = conditions
-        row["object"] = self._object(obj)
+        row["object"] = self.row_object(obj)
         return row
 
-    def _object(self, obj: Tree) -> Tree | None:
+    def row_object(self, obj: Tree) -> Tree | None:
+        """Return what the row of an object in the hub version holds of it."""
         match self.include:
             case "None":
                 return None

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from kapiserver.api.accessors import labels_of, metadata_of
 from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.kind_info import KindInfo
+from kapiserver.api.meta.v1 import PartialObjectMetadata
 from kapiserver.api.selectable_fields import Extractor
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Kind, Tree
@@ -36,7 +38,7 @@ from kapiserver.codecs.protobuf import (
     read_envelope,
     with_resource_version,
 )
-from kapiserver.codecs.protobuf_messages import message_decoder
+from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
 from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
 from kapiserver.codecs.protobuf_wire import encode_varint, metadata_of_message
 from kapiserver.codecs.storage_codec import (
@@ -68,6 +70,10 @@ from kapiserver.storage.objects.partial_decode import SELECTABLE_METADATA, parti
 
 CBOR_ITEM = "cbor.item"
 """Media type of an item of a CBOR list: without `kind` and `apiVersion`, except custom objects."""
+METADATA_JSON = "json.metadata"
+"""Media type of an object's metadata alone, in JSON."""
+METADATA_PROTOBUF = "protobuf.metadata"
+"""Media type of a PartialObjectMetadata in Protobuf, without the envelope."""
 
 _OWNERSHIP = tuple(
     f"metadata.{name}" for name in ("uid", "deletionTimestamp", "finalizers", "ownerReferences")
@@ -139,6 +145,12 @@ class ObjectCodec:
         # A value needs no conversion if the hub is the stored version. Like spliced protobuf, the
         # JSON of objects that older servers stored lacks the defaults of fields added since.
         return transcoder(self._scheme.type_of(self._stored_kind)) if self._as_stored else None
+
+    @functools.cached_property
+    def _transcode_metadata(self) -> Callable[[bytes], bytes] | None:
+        if not self._as_stored:
+            return None
+        return transcoder(partial_type(self._scheme.type_of(self._stored_kind), ("metadata",)))
 
     # Keys.
 
@@ -334,6 +346,10 @@ class ObjectCodec:
     def encode(self, entry: Entry, encoding: Encoding) -> bytes:
         """Encode an entry as an item of a list."""
         version, media = encoding
+        if media == METADATA_JSON:
+            return self._metadata_json(entry)
+        if media == METADATA_PROTOBUF:
+            return self._metadata_protobuf(entry)
         if media == "json" and entry.cached_tree is None:
             # A message is transcoded in less time than it is decoded.
             transcoded = self._transcode_entry(entry, version)
@@ -368,6 +384,30 @@ class ObjectCodec:
             return self._transcode(message)
         except TRANSCODE_ERRORS:
             return None  # decoding it reports the error
+
+    def _metadata_json(self, entry: Entry) -> bytes:
+        message = self._metadata_message(entry)
+        if message is not None and self._transcode_metadata is not None:
+            with suppress(*TRANSCODE_ERRORS):
+                return self._transcode_metadata(message)[len(b'{"metadata":') : -len(b"}")]
+        tree = entry.cached_tree or self.tree(entry)
+        return encode_value(tree["metadata"])
+
+    def _metadata_protobuf(self, entry: Entry) -> bytes:
+        message = self._metadata_message(entry)
+        if message is not None:
+            return message
+        tree = entry.cached_tree or self.tree(entry)
+        return message_encoder(PartialObjectMetadata)({"metadata": tree["metadata"]})
+
+    def _metadata_message(self, entry: Entry) -> bytes | None:
+        """Return the message of a stored object up to the end of its metadata, which is also the
+        message of its PartialObjectMetadata; None for other stored values."""
+        message = self._message(entry.value) if self._as_stored else None
+        if message is None:
+            return None
+        metadata = metadata_of_message(message)
+        return with_resource_version(metadata, entry.revision) if entry.revision else metadata
 
     def list_splice(self, entry: Entry) -> ListItemSplice | None:
         """Return the splice of a protobuf list item, or None for other stored values."""

@@ -24,6 +24,7 @@ from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_se
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.check_commands import add_check_command
 from kapiserver.controllers.registry import REGISTRY, enabled_controllers
+from kapiserver.explore_commands import add_explore_command
 from kapiserver.extension_commands import add_extension_commands
 from kapiserver.flags import add_recode_flags, add_serve_flags
 from kapiserver.flags.backends import backend_pairs
@@ -109,6 +110,7 @@ def parser() -> argparse.ArgumentParser:
     add_testing_commands(commands)
     add_check_command(commands)
     add_extension_commands(commands)
+    add_explore_command(commands)
     recode = commands.add_parser(
         "recode",
         help="convert an object from one encoding to another",

@@ -20,6 +20,7 @@ from msgspec.structs import asdict
 from kapiserver.apiserver.endpoints.handlers.watch import watch_framer
 from kapiserver.apiserver.endpoints.negotiation import negotiate_stream
 from kapiserver.apiserver.faults import DropConnection
+from kapiserver.apiserver.faults import Faults as Interceptor
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.storage.errors import Expired
@@ -162,6 +163,9 @@ class Faults(Subject):
         self._faults: list[Fault] = []
         self._watches: dict[int, _OpenWatch] = {}
         self._number = 0
+        self.interceptor: Interceptor | None = None
+        """Called around each request, inside of all faults; for a program that decides for each
+        request what goes wrong."""
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(list(self._faults))
@@ -299,12 +303,14 @@ class Faults(Subject):
                 response = await self._inject(request, fault)
                 if response is not None:
                     return response
-        return None
+        return None if self.interceptor is None else await self.interceptor.before(request)
 
     async def after(self, request: Request, response: AnyResponse) -> None:
         """Inject the faults that come after the handler."""
         if isinstance(response, StreamResponse) and isinstance(response.sink, HeldSink):
             self._add_watch(request, response.sink)
+        if self.interceptor is not None:
+            await self.interceptor.after(request, response)
         for fault in self:
             if _is_after_write(fault.effect):
                 await self._inject(request, fault)

@@ -91,7 +91,7 @@ def to_yaml(objects: Sequence[Tree], *, normalise: bool) -> str:
     """
     if normalise:
         names = dict(map(_replaced_name, objects))
-        objects = [_normalised(obj, names) for obj in objects]
+        objects = [normalised(obj, names) for obj in objects]
     return "---\n".join(yaml.encode_value(obj).decode() for obj in objects)
 
 
@@ -102,7 +102,8 @@ def _replaced_name(obj: Tree) -> tuple[str, str]:
     return name, f"{prefix}<suffix>" if prefix and name.startswith(prefix) else name
 
 
-def _normalised(obj: Tree, names: dict[str, str]) -> Tree:
+def normalised(obj: Tree, names: dict[str, str]) -> Tree:
+    """Return the object without what differs between runs; `names` replaces names in texts."""
     tree: Tree = copy_tree(obj)
     for field in _DROPPED:
         tree["metadata"].pop(field, None)

@@ -1,0 +1,154 @@
+"""`kapiserver explore`: its flags, output and exit status.
+
+`exploring/` does the work and is loaded when the command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kapiserver.flags.values import positive
+
+if TYPE_CHECKING:
+    from kapiserver.exploring.explore import Progress
+
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+CLEAN, FOUND, FAILED = 0, 1, 2
+"""The exit statuses: no fault, faults, the workload does not work without faults or the command
+could not run."""
+DEFAULT_SECONDS = 60.0
+
+
+def add_explore_command(commands: _Commands) -> None:
+    """Add the command and its flags."""
+    explore = commands.add_parser(
+        "explore",
+        help="find the faults of an operator by crashing it and lying to it",
+        description="Run a workload against an operator again and again: three times as it is, "
+        "then each time with something done to the operator. Print what the operator then did "
+        "wrong. Exit status: 0 without faults, 1 with faults, 2 if the workload does not reach its "
+        "end or does not settle as it is, or the command could not run.",
+    )
+    explore.set_defaults(command=_explore, verbose=0)
+    explore.add_argument(
+        "--workload", type=Path, required=True, metavar="FILE",
+        help="YAML file with the steps of the workload. Required.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--crds", action="append", default=[], metavar="DIR",
+        help="CustomResourceDefinitions and other objects that are there before the operator, such "
+        "as its roles; may be repeated. Default: those that the workload applies.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--as", dest="user", default="", metavar="USER",
+        help="The user that the operator is, such as system:serviceaccount:default:operator; needs "
+        "roles in --crds. Default: an administrator.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--simulate", action="store_true",
+        help="Give the workload nodes and pods. Off by default.",
+    )  # fmt: skip
+    _add_limits(explore)
+    explore.add_argument(
+        "operator", nargs=argparse.REMAINDER, metavar="-- COMMAND ARG...",
+        help="The operator's command. It gets the variable KUBECONFIG. Required.",
+    )  # fmt: skip
+
+
+def _add_limits(explore: argparse.ArgumentParser) -> None:
+    explore.add_argument(
+        "--seconds", type=positive, default=DEFAULT_SECONDS, metavar="N",
+        help="Seconds after the first runs, after which no plan is started. Default: 60.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--plans", type=positive, metavar="N", help="Plans to run at most. Default: all.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--plan", action="append", default=[], metavar="PLAN",
+        help="A plan to run in place of all others, as a report names it; may be repeated. "
+        "Default: the plans that the plain runs suggest.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--seed", type=int, default=0, metavar="N",
+        help="Orders plans that are equally promising. Default: 0.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--processes", type=positive, metavar="N",
+        help="How many operators run at the same time, each with a server of its own. Default: "
+        "two for each CPU.",
+    )  # fmt: skip
+
+
+def _explore(options: argparse.Namespace) -> int:
+    """Run the command and return its exit status; an error is one line on standard error."""
+    try:
+        return _run(options)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"kapiserver: {error}\n")
+        return FAILED
+
+
+def _run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from kapiserver.exploring.explore import Options, explore
+    from kapiserver.exploring.outputs import OUTPUTS, count_text
+    from kapiserver.exploring.plans import parse_plan
+    from kapiserver.exploring.programs import CommandLauncher
+    from kapiserver.exploring.session import Setup
+    from kapiserver.exploring.steps import read_workload
+
+    command = [part for part in options.operator if part != "--"]
+    if not command:
+        raise ValueError("write the operator's command after --")
+    setup = Setup(
+        launcher=CommandLauncher(command),
+        steps=read_workload(options.workload),
+        sources=options.crds,
+        user=options.user,
+        simulate=options.simulate,
+    )
+    limits = Options(
+        seconds=options.seconds,
+        plans=options.plans,
+        seed=options.seed,
+        sessions=options.processes or 2 * (os.cpu_count() or 1),
+        only=[parse_plan(text) for text in options.plan],
+    )
+    exploration = asyncio.run(explore(setup, limits, _write_progress))
+    if exploration.problem:
+        sys.stderr.write(
+            f"kapiserver: the workload does not work as it is: {exploration.problem}\n"
+        )
+        return FAILED
+    sys.stdout.write(OUTPUTS["text"](exploration, _repeat_command(options, command)))
+    sys.stderr.write(f"{count_text(exploration)}\n")
+    return FOUND if exploration.findings else CLEAN
+
+
+def _repeat_command(options: argparse.Namespace, command: list[str]) -> str:
+    """Return the command that repeats a plan, with `{plan}` in the place of the plan."""
+    words = ["kapiserver", "explore", "--workload", str(options.workload)]
+    for path in options.crds:
+        words += ["--crds", path]
+    if options.user:
+        words += ["--as", options.user]
+    if options.simulate:
+        words.append("--simulate")
+    text = shlex.join(words).replace("{", "{{").replace("}", "}}")
+    operator = shlex.join(command).replace("{", "{{").replace("}", "}}")
+    return f"{text} --plan '{{plan}}' -- {operator}"
+
+
+def _write_progress(progress: Progress) -> None:
+    if sys.stderr.isatty():
+        end = "" if progress.left else "\n"
+        text = f"{progress.done} plans done, {progress.left} left, {progress.failed} failed"
+        sys.stderr.write(f"\r{text}{end}")
+        sys.stderr.flush()

@@ -1,0 +1,317 @@
+"""Says what is wrong with a run: pure functions over its history and what plain runs did.
+
+Each oracle takes a Run and yields faults. ORACLES lists them, the gravest first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from kapiserver.api.types import Tree
+from kapiserver.exploring.history import (
+    LEASES,
+    OPERATOR,
+    Commit,
+    History,
+    ObjectRef,
+    Request,
+)
+from kapiserver.exploring.plans import Plan
+from kapiserver.exploring.states import MISSING, UNEXPECTED, Difference, Expectation
+
+MAX_SAME_WRITES = 20
+"""Requests with one verb, object and body without an effect, after which an operator is in a
+loop."""
+MAX_FIGHT = 10
+"""Changes of one field back to an earlier value, after which two writers fight."""
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """One thing that is wrong.
+
+    oracle      the name of the oracle
+    message     a sentence
+    lines       a diff or other details
+    position    when it happened; None: at the end
+    """
+
+    oracle: str
+    message: str
+    lines: tuple[str, ...] = ()
+    position: int | None = None
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """What the plain runs did.
+
+    deleted     objects that the operator deleted, with normalised names
+    forbidden   requests that RBAC refused
+    tracebacks  the last lines of tracebacks
+    """
+
+    expectation: Expectation
+    deleted: frozenset[ObjectRef]
+    forbidden: frozenset[str]
+    tracebacks: frozenset[str]
+
+
+def learn_reference(histories: Sequence[History], expectation: Expectation) -> Reference:
+    """Return what the plain runs did."""
+    names = expectation.names
+    return Reference(
+        expectation=expectation,
+        deleted=frozenset(
+            names.normalise(commit.object)
+            for history in histories
+            for commit in operator_deletions(history)
+        ),
+        forbidden=frozenset(
+            str(request) for history in histories for request in forbidden_requests(history)
+        ),
+        tracebacks=frozenset(line for history in histories for line in tracebacks(history.output)),
+    )
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run to judge."""
+
+    plan: Plan
+    history: History
+    reference: Reference
+
+
+def judge(run: Run) -> list[Fault]:
+    """Return everything that is wrong with a run, the gravest first."""
+    return [fault for oracle in ORACLES for fault in oracle(run)]
+
+
+# Who deleted what.
+
+
+def operator_deletions(history: History) -> list[Commit]:
+    """Return the commits that remove objects, or mark them as deleted, because of the operator.
+    What the garbage collector removes counts for whoever deleted the owner."""
+    deleters: dict[str, str] = {}
+    result = []
+    for commit in history.commits:
+        metadata = commit.metadata
+        uid = str(metadata.get("uid") or "")
+        is_marked = bool(metadata.get("deletionTimestamp"))
+        was_marked = bool(((commit.old or {}).get("metadata") or {}).get("deletionTimestamp"))
+        if commit.operation != "deleted" and not (is_marked and not was_marked):
+            continue
+        if uid in deleters:  # marked before
+            continue
+        owners = [str(owner.get("uid")) for owner in metadata.get("ownerReferences") or ()]
+        by_owner = [deleters[owner] for owner in owners if owner in deleters]
+        deleters[uid] = by_owner[0] if commit.request is None and by_owner else commit.actor
+        if deleters[uid] == OPERATOR:
+            result.append(commit)
+    return result
+
+
+def _deletions(run: Run) -> Iterator[Fault]:
+    reference = run.reference
+    for commit in operator_deletions(run.history):
+        if reference.expectation.names.normalise(commit.object) in reference.deleted:
+            continue
+        recreated = any(
+            later.object == commit.object and later.operation == "created"
+            for later in run.history.commits
+            if later.position > commit.position
+        )
+        what = "deleted and recreated" if recreated else "deleted"
+        yield Fault(
+            oracle="deletion",
+            message=f"The operator {what} {commit.object}, which it never deletes in the plain "
+            "runs.",
+            position=commit.position,
+        )
+
+
+# The end.
+
+
+def _unreached(run: Run) -> Iterator[Fault]:
+    if run.history.unreached:
+        head, *lines = run.history.unreached.splitlines()
+        yield Fault(
+            oracle="unreached",
+            message=f"The workload did not reach its end: {head}.",
+            lines=tuple(lines),
+        )
+
+
+def _leftovers(run: Run) -> Iterator[Fault]:
+    """Yield objects that wait for a finalizer, and objects whose owner is gone."""
+    uids = {obj["metadata"].get("uid") for obj in run.history.final.values()}
+    for reference, obj in run.history.final.items():
+        if not _is_unexpected(run, reference):
+            continue
+        metadata = obj["metadata"]
+        if metadata.get("deletionTimestamp") and metadata.get("finalizers"):
+            finalizers = ", ".join(metadata["finalizers"])
+            yield Fault(
+                oracle="leftover",
+                message=f"{reference} is deleted, but its finalizer {finalizers} is left over.",
+            )
+        owners = metadata.get("ownerReferences") or ()
+        if owners and not any(owner.get("uid") in uids for owner in owners):
+            yield Fault(oracle="leftover", message=f"{reference} is left over: its owner is gone.")
+
+
+def _is_unexpected(run: Run, reference: ObjectRef) -> bool:
+    expectation = run.reference.expectation
+    normal = expectation.names.normalise(reference)
+    return normal not in expectation.state and normal not in expectation.ignored_objects
+
+
+def _end_state(run: Run) -> Iterator[Fault]:
+    if run.history.unreached:
+        return
+    found = run.reference.expectation.differences(run.history.final)
+    if found:
+        lines = tuple(line for item in found for line in _difference_lines(item))
+        yield Fault(
+            oracle="end state",
+            message="The end state is not that of the plain runs.",
+            lines=lines,
+        )
+
+
+def _difference_lines(difference: Difference) -> list[str]:
+    if difference.text == MISSING:
+        return [f"- {difference.object}: is missing"]
+    if difference.text == UNEXPECTED:
+        return [f"+ {difference.object}: should not be there"]
+    return str(difference).splitlines()
+
+
+# While it runs.
+
+
+def _exits(run: Run) -> Iterator[Fault]:
+    for item in run.history.exits:
+        lines = tuple(run.history.output.splitlines()[-15:])
+        yield Fault(
+            oracle="exit",
+            message=f"The operator exited with status {item.status}.",
+            lines=lines,
+            position=item.position,
+        )
+
+
+_PROGRAM_ERRORS = re.compile(
+    r"(\w+\.)*(KeyError|AttributeError|TypeError|IndexError|NameError|UnboundLocalError|"
+    r"AssertionError|ZeroDivisionError|RecursionError|RuntimeError|StopIteration)\b.*|panic: .*|"
+    r"(Uncaught )?(TypeError|ReferenceError|RangeError): .*|.*nil pointer dereference.*"
+)
+
+
+def tracebacks(output: str) -> list[str]:
+    """Return the last lines of the tracebacks and panics in the output of a program that an error
+    in the program causes. Errors that a library raises for a response of the server are not among
+    them: operators log them and try again."""
+    lines = []
+    for line in output.splitlines():
+        text = line.strip()
+        if _PROGRAM_ERRORS.fullmatch(text):
+            lines.append(text)
+    return lines
+
+
+def _tracebacks(run: Run) -> Iterator[Fault]:
+    for line in dict.fromkeys(tracebacks(run.history.output)):
+        if line not in run.reference.tracebacks:
+            yield Fault(oracle="traceback", message=f"The operator logged the error {line}")
+
+
+def forbidden_requests(history: History) -> list[Request]:
+    """Return the requests of the operator that RBAC refused."""
+    return [
+        request
+        for request in history.requests
+        if request.actor == OPERATOR and request.status == 403 and not request.injected
+    ]
+
+
+def _forbidden(run: Run) -> Iterator[Fault]:
+    requests = {str(request): request for request in forbidden_requests(run.history)}
+    for text, request in requests.items():
+        if text not in run.reference.forbidden or not run.plan.injections:
+            yield Fault(
+                oracle="forbidden",
+                message=f"The operator may not {text}: its RBAC does not allow it.",
+                position=request.position,
+            )
+
+
+def _unsettled(run: Run) -> Iterator[Fault]:
+    """Yield writes without an effect, fights over a field, and an operator that is never quiet."""
+    faults = [*_same_writes(run.history), *_fights(run.history)]
+    yield from faults
+    if not run.history.settled and not faults:
+        yield Fault(oracle="unsettled", message="The operator did not settle.")
+
+
+def _same_writes(history: History) -> Iterator[Fault]:
+    counts: Counter[tuple[str, int]] = Counter()
+    for request in history.operator_writes:
+        if request.commits or request.injected or request.object.resource == LEASES:
+            continue
+        key = (str(request), request.digest)
+        counts[key] += 1
+        if counts[key] == MAX_SAME_WRITES:
+            yield Fault(
+                oracle="unsettled",
+                message=f"The operator sent {request} {MAX_SAME_WRITES} times without an effect.",
+                position=request.position,
+            )
+
+
+def _fights(history: History) -> Iterator[Fault]:
+    """Yield objects that an operator sets back again and again, each time to an earlier state."""
+    seen: dict[ObjectRef, Counter[str]] = {}
+    fights: set[ObjectRef] = set()
+    for commit in history.commits:
+        if commit.operation != "updated" or commit.object.resource == LEASES:
+            continue
+        key = _spec_text(commit.new)
+        counts = seen.setdefault(commit.object, Counter())
+        if _spec_text(commit.old) == key:
+            continue
+        counts[key] += 1
+        if counts[key] == MAX_FIGHT and commit.object not in fights:
+            fights.add(commit.object)
+            yield Fault(
+                oracle="unsettled",
+                message=f"{commit.object} was set back to an earlier state {MAX_FIGHT} times.",
+                position=commit.position,
+            )
+
+
+def _spec_text(obj: Tree | None) -> str:
+    """Return an object without what each write changes, as a text that can be compared."""
+    obj = obj or {}
+    metadata: Mapping[str, object] = obj.get("metadata") or {}
+    server_fields = ("resourceVersion", "managedFields", "generation")
+    kept = {key: value for key, value in metadata.items() if key not in server_fields}
+    return repr(sorted({**obj, "metadata": sorted(kept.items())}.items()))
+
+
+Oracle: TypeAlias = Callable[[Run], Iterator[Fault]]
+ORACLES: Sequence[Oracle] = (
+    _deletions,
+    _exits,
+    _tracebacks,
+    _forbidden,
+    _unsettled,
+    _leftovers,
+    _unreached,
+    _end_state,
+)

@@ -1,0 +1,142 @@
+"""What a plan does to an operator, and when: points of a run and injections at them.
+
+A plan has a text form, which `--plan` takes: `crash-before@create:configmaps:default:db:1`. Several
+injections are joined by `+`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+
+from kapiserver.exploring.history import ObjectRef
+
+STEP, EVENT = "step", "event"
+"""Kinds of points besides the verbs of writes."""
+
+
+class Point(Struct, frozen=True, order=True):
+    """A moment of a run that other runs have, too.
+
+    verb        a verb: a write of the operator with it; EVENT: a commit; STEP: before a step
+    object      the object of the write or of the commit; its name is normalised
+    subresource the subresource of the write; the operation of the commit
+    number      the how many-th of its kind, from 1; the index of the step
+    """
+
+    verb: str
+    object: ObjectRef
+    subresource: str
+    number: int
+
+    def __str__(self) -> str:
+        if self.verb == STEP:
+            return f"step {self.number + 1}"
+        if self.verb == EVENT:
+            return f"{self.object} {self.subresource}{_ordinal(self.number)}"
+        resource, _, path = str(self.object).partition(" ")
+        subresource = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {resource}{subresource} {path}".rstrip() + _ordinal(self.number)
+
+    def to_text(self) -> str:
+        """Return the point as a text that `parse_point` reads."""
+        resource = self.object.resource
+        if self.subresource:
+            resource = f"{resource}/{self.subresource}"
+        parts = (self.verb, resource, self.object.namespace, self.object.name, str(self.number))
+        return ":".join(quote(part, safe="/*.-_") for part in parts)
+
+
+def _ordinal(number: int) -> str:
+    return f" (time {number})" if number > 1 else ""
+
+
+def step_point(index: int) -> Point:
+    """Return the point before a step; the number of steps is the end."""
+    return Point(STEP, ObjectRef("", "", ""), "", index)
+
+
+def parse_point(text: str) -> Point:
+    """Return the point of a text. Raises ValueError."""
+    parts = [unquote(part) for part in text.split(":")]
+    if len(parts) != 5 or not parts[4].isdigit():
+        raise ValueError(f"{text!r} is not a point: write verb:resource:namespace:name:number")
+    verb, resource, namespace, name, number = parts
+    resource, _, subresource = resource.partition("/")
+    return Point(verb, ObjectRef(resource, namespace, name), subresource, int(number))
+
+
+class Injection(Struct, frozen=True, order=True):
+    """One thing that a plan does.
+
+    action      one of ACTIONS
+    point       when
+    until       when it ends, for actions that last; None: when the operator has settled
+    argument    what the action needs to know, such as a status and a number of times
+    """
+
+    action: str
+    point: Point
+    until: Point | None = None
+    argument: str = ""
+
+    def __post_init__(self) -> None:
+        if self.action not in ACTIONS:
+            raise ValueError(f"{self.action!r} is not an action; write {', '.join(ACTIONS)}")
+
+    def __str__(self) -> str:
+        return ACTIONS[self.action].format(
+            point=self.point, until=self.until or "the operator settled", argument=self.argument
+        )
+
+    def to_text(self) -> str:
+        """Return the injection as a text that `parse_plan` reads."""
+        text = f"{self.action}@{self.point.to_text()}"
+        if self.until is not None:
+            text += f"@{self.until.to_text()}"
+        return f"{text}={quote(self.argument, safe='')}" if self.argument else text
+
+
+ACTIONS: Mapping[str, str] = {
+    "crash-before": "was killed before {point}, and restarted",
+    "crash-commit": "was killed after the commit of {point}, before the response, and restarted",
+    "crash-idle": "was killed before {point}, and restarted",
+    "down": "was stopped before {point}, and started again before {until}",
+}
+"""What was done to the operator, by action."""
+
+
+class Plan(Struct, frozen=True, order=True):
+    """The injections of one run; without any, the workload runs as it is."""
+
+    injections: tuple[Injection, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What was done to the operator."""
+        if not self.injections:
+            return "Nothing was done to the operator."
+        return f"The operator {'; it '.join(map(str, self.injections))}."
+
+    def to_text(self) -> str:
+        """Return the plan as `--plan` takes it."""
+        return "+".join(injection.to_text() for injection in self.injections)
+
+
+PLAIN = Plan()
+
+
+def parse_plan(text: str) -> Plan:
+    """Return the plan of a text. Raises ValueError."""
+    return Plan(tuple(_parse_injection(part) for part in text.split("+") if part))
+
+
+def _parse_injection(text: str) -> Injection:
+    text, _, argument = text.partition("=")
+    action, *points = text.split("@")
+    if not 1 <= len(points) <= 2:
+        raise ValueError(f"{text!r} is not an injection: write action@point")
+    until = parse_point(points[1]) if len(points) == 2 else None
+    return Injection(action, parse_point(points[0]), until, unquote(argument))

@@ -1,0 +1,338 @@
+"""A server and an operator that run a workload again and again, each time under another plan."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import ResourceClient, StatusError
+from kapiserver.api.types import Tree
+from kapiserver.exploring.history import History, ObjectRef
+from kapiserver.exploring.injector import Injector
+from kapiserver.exploring.plans import Plan
+from kapiserver.exploring.programs import Launcher, Program
+from kapiserver.exploring.steps import (
+    Advance,
+    Apply,
+    Delete,
+    Patch,
+    Scale,
+    Settle,
+    Step,
+    Target,
+    Wait,
+)
+from kapiserver.exploring.tracer import Tracer
+from kapiserver.testing.server import TestServer
+from kapiserver.testing.state.dumps import dumped_objects, dumped_resources
+from kapiserver.testing.state.kinds import find_resource
+from kapiserver.testing.state.memory_store import Snapshot
+from kapiserver.testing.state.snapshots import is_left_to_controllers
+
+MANAGER = "workload"
+"""The field manager of the steps `apply`."""
+START_SECONDS = 30.0
+"""Time in which an operator must send its first request."""
+POLL_SECONDS = 0.005
+
+_log = logging.getLogger(__name__)
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How long a run waits, in real seconds.
+
+    quiet       without activity, after which the operator has settled
+    settle      at most until the operator has settled
+    patience    longer at the end, for a state that may still become the expected one
+    watches     the number of watches that an operator opens when it starts
+    """
+
+    quiet: float = 1.0
+    settle: float = 30.0
+    patience: float = 0.0
+    watches: int = 0
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """What all runs of a session have in common.
+
+    sources     files and folders of what an administrator installs: definitions, roles
+    user        the user that the operator is; "": an administrator
+    simulate    whether there are nodes and pods
+    """
+
+    launcher: Launcher
+    steps: Sequence[Step]
+    sources: Sequence[str] = ()
+    user: str = ""
+    simulate: bool = False
+
+
+class Session:
+    """Runs plans one after the other on one server. `open_session` makes one."""
+
+    def __init__(self, server: TestServer, setup: Setup) -> None:
+        self._server = server
+        self._setup = setup
+        api_server = server.running.cluster.server
+        self.tracer = Tracer(api_server)
+        self.injector = Injector(self.tracer, self, api_server.config.limits.body_limit)
+        self._programs: dict[int, Program] = {}
+        self._tokens: list[str] = []
+        self._outputs: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._number = 0
+        self._clean: Snapshot | None = None
+        self._pace = Pace()
+        self._is_running = False
+
+    async def install(self) -> None:
+        """Load what an administrator installs. Raises OSError, ValueError, StatusError."""
+        kv = self._server.running.cluster.kv
+        kv.watch("", after=await kv.current_revision(), sink=self.tracer)
+        self._server.faults.interceptor = self.injector
+        if self._setup.sources:
+            await self._server.state.load_async(*self._setup.sources)
+        self._clean = await self._server.state.snapshot_async()
+
+    async def run(
+        self,
+        plan: Plan,
+        pace: Pace,
+        normalise: Callable[[ObjectRef], ObjectRef] = lambda reference: reference,
+        is_expected: Callable[[dict[ObjectRef, Tree]], bool] = lambda _: True,
+    ) -> History:
+        """Run the workload under a plan and return what happened. Raises OSError if the operator
+        cannot be started, and ValueError for a step that names an unknown kind.
+
+        is_expected whether a final state is the expected one; if not, the run waits for it
+        """
+        assert self._clean is not None
+        await self._server.state.restore_async(self._clean)
+        self._server.faults.clear()
+        self.tracer.begin()
+        self.injector.begin(plan, normalise)
+        self._pace = pace
+        self._outputs.clear()
+        self._number = 0
+        self._is_running = True
+        unreached, settled, final = "", False, dict[ObjectRef, Tree]()
+        try:
+            await self._launch()
+            await self._settle()
+            unreached = await self._run_steps()
+            settled = await self._settle()
+            final = await self._final_state(is_expected)
+        finally:
+            self._is_running = False
+            await self._stop_all()
+        history = self.tracer.history()
+        history.output = "".join(self._outputs)
+        history.unreached, history.settled, history.final = unreached, settled, final
+        return history
+
+    # Steps.
+
+    async def _run_steps(self) -> str:
+        """Run the steps; return why they did not reach their end, or ""."""
+        for index, step in enumerate(self._setup.steps):
+            await self.injector.before_step(index)
+            self.tracer.mark(str(step), index)
+            try:
+                await self._perform(step)
+            except (AssertionError, StatusError) as error:
+                return f"step {index + 1} ({step}) failed: {error}"
+        await self._settle()
+        await self.injector.before_step(len(self._setup.steps))
+        return ""
+
+    async def _perform(self, step: Step) -> None:
+        match step:
+            case Apply(objects=objects, namespace=namespace):
+                for obj in objects:
+                    await self._apply(obj, namespace)
+            case Patch(target=target, patch=patch):
+                client, reference = self._client(target)
+                await self._write(reference, client.patch(target.name, patch))
+            case Scale(target=target, replicas=replicas):
+                client, reference = self._client(target)
+                patch = {"spec": {"replicas": replicas}}
+                await self._write(reference, client.patch(target.name, patch, subresource="scale"))
+            case Delete(target=target):
+                client, reference = self._client(target)
+                await self._write(reference, client.delete(target.name))
+            case Wait(target=target, condition=condition, seconds=seconds):
+                await self._server.objects.wait_for_async(
+                    f"{target.kind}/{target.name}",
+                    condition,
+                    namespace=target.namespace,
+                    timeout=seconds,
+                )
+            case Settle():
+                await self._settle()
+            case Advance(seconds=seconds):
+                await self._server.clock.advance_async(seconds)
+
+    async def _apply(self, obj: Tree, namespace: str) -> None:
+        scheme = self._server.running.cluster.server.scheme
+        version = GroupVersion.parse(str(obj.get("apiVersion") or ""))
+        resource = scheme.resource_of(version.with_kind(obj["kind"]))
+        metadata = dict(obj.get("metadata") or {})
+        scope = (metadata.get("namespace") or namespace) if resource.namespaced else ""
+        client = self._server.internal_client().resource(
+            str(version), resource.name, namespace=scope
+        )
+        if scope:
+            metadata["namespace"] = scope
+        reference = ObjectRef(resource.qualified_name, scope, metadata.get("name", ""))
+        body = obj | {"metadata": metadata}
+        await self._write(reference, client.apply(body, manager=MANAGER, force=1))
+        if obj["kind"] in ("CustomResourceDefinition", "Namespace"):
+            await self._server.settle_async()
+
+    def _client(self, target: Target) -> tuple[ResourceClient, ObjectRef]:
+        resource = find_resource(self._server.running.cluster.server.scheme, target.kind)
+        namespace = target.namespace if resource.namespaced else ""
+        version = str(GroupVersion(resource.group, resource.versions[0]))
+        client = self._server.internal_client().resource(
+            version, resource.name, namespace=namespace
+        )
+        return client, ObjectRef(resource.qualified_name, namespace, target.name)
+
+    async def _write(self, reference: ObjectRef, write: object) -> None:
+        """Await a write of the workload, so that its commit counts as the workload's."""
+        self.tracer.workload_objects.add(reference)
+        try:
+            await write  # type: ignore[misc]
+        finally:
+            self.tracer.workload_objects.discard(reference)
+
+    # Waiting.
+
+    async def _settle(self) -> bool:
+        """Return True when nothing is left to do, False at the time limit."""
+        loop, tracer = asyncio.get_running_loop(), self.tracer
+        deadline = loop.time() + self._pace.settle
+        while not tracer.is_full:
+            await self._server.settle_async()
+            now = loop.time()
+            is_busy = tracer.open_requests or self._tasks
+            rest = self._pace.quiet - (now - tracer.last_activity)
+            if rest <= 0 and not is_busy:
+                return True
+            if now > deadline:
+                return False
+            await asyncio.sleep(max(POLL_SECONDS, rest))
+        return False
+
+    async def _final_state(
+        self, is_expected: Callable[[dict[ObjectRef, Tree]], bool]
+    ) -> dict[ObjectRef, Tree]:
+        """Return the objects at the end, when they are as expected or patience is over."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._pace.patience
+        while True:
+            state = await self._state()
+            if is_expected(state) or loop.time() > deadline:
+                return state
+            await asyncio.sleep(self._pace.quiet)
+            await self._settle()
+
+    async def _state(self) -> dict[ObjectRef, Tree]:
+        server, clean = self._server.running.cluster.server, self._clean
+        assert clean is not None
+        snapshot = await self._server.state.snapshot_async()
+        items = [item for item in snapshot.items if not is_left_to_controllers(item)]
+        resources = dumped_resources(server, ())
+        state = {}
+        for obj in dumped_objects(server, items, resources, "", clean.items):
+            resource = server.scheme.resource_of(
+                GroupVersion.parse(obj["apiVersion"]).with_kind(obj["kind"])
+            )
+            metadata = obj["metadata"]
+            name = resource.qualified_name
+            state[ObjectRef(name, metadata.get("namespace", ""), metadata["name"])] = obj
+        return state
+
+    # The operator's instances: a Director.
+
+    async def crash(self, instance: int) -> None:
+        """Kill an instance; return when it has ended."""
+        self.injector.dead.add(instance)
+        await self._end(instance, "kill")
+
+    async def crash_all(self) -> None:
+        """Kill all instances; return when they have ended."""
+        for instance in list(self._programs):
+            await self.crash(instance)
+
+    def restart(self) -> None:
+        """Start an instance soon."""
+        task = asyncio.create_task(self._launch())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _launch(self) -> None:
+        """Start an instance; return when it has sent its first requests, or has ended."""
+        self._number += 1
+        instance = self._number
+        path, token = self._kubeconfig()
+        self.injector.instances[f"Bearer {token}"] = instance
+        program = await self._setup.launcher.launch(path, self.tracer.record_exit)
+        self._programs[instance] = program
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + START_SECONDS
+        while self._is_running and loop.time() < deadline:
+            if program.exit_status is not None or instance in self.injector.dead:
+                return
+            if self.tracer.has_started(instance, self._pace.watches):
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _kubeconfig(self) -> tuple[Path, str]:
+        user = self._setup.user or "operator"
+        groups = _groups(self._setup.user)
+        token = self._server.add_token(user, groups)
+        self._tokens.append(token)
+        return self._server.write_kubeconfig("default", token=token), token
+
+    async def _end(self, instance: int, how: str) -> None:
+        program = self._programs.pop(instance, None)
+        if program is not None:
+            await (program.kill() if how == "kill" else program.stop())
+            self._outputs.append(program.output)
+
+    async def _stop_all(self) -> None:
+        for instance in list(self._programs):
+            self.injector.dead.add(instance)
+            await self._end(instance, "kill")
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for instance in list(self._programs):
+            await self._end(instance, "kill")
+        for token in self._tokens:
+            self._server.remove_token(token)
+        self._tokens.clear()
+
+
+def _groups(user: str) -> tuple[str, ...]:
+    """Return the groups of the operator's user: those of a ServiceAccount, or administrators."""
+    if user.startswith("system:serviceaccount:"):
+        return ("system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}")
+    return () if user else ("system:masters",)
+
+
+@asynccontextmanager
+async def open_session(setup: Setup) -> AsyncIterator[Session]:
+    """Start a server for a session. Raises OSError, ValueError, StatusError for what cannot be
+    installed."""
+    async with TestServer(simulate=setup.simulate) as server:
+        session = Session(server, setup)
+        await session.install()
+        yield session

@@ -1,0 +1,181 @@
+"""The state that a workload leaves behind, without what differs between runs. Pure.
+
+Three plain runs say what differs: names that not all of them have are replaced by a pattern, and
+fields that differ are not compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from kapiserver.api.types import Tree
+from kapiserver.exploring.history import History, ObjectRef
+from kapiserver.testing.history.diffs import Change, changes
+from kapiserver.testing.state.dumps import normalised
+
+State = Mapping[ObjectRef, Tree]
+"""Normalised objects, by their normalised references."""
+
+_COUNTER = re.compile(
+    r"(observed|last)?generation|.*(restart|retry|retries|attempt|reconcile|sync|update|observe)"
+    r"(s|_?count|number)?",
+    re.IGNORECASE,
+)
+"""Names of numbers that count what an operator does, in a status or an annotation."""
+_SETS = ("finalizers", "ownerReferences")
+"""Lists whose order means nothing."""
+
+
+class Names(Struct, frozen=True):
+    """Which names all plain runs have, and the patterns of those that they do not share."""
+
+    patterns: frozenset[ObjectRef] = frozenset()
+
+    def normalise(self, reference: ObjectRef) -> ObjectRef:
+        """Return the reference with the pattern of its name, if its name differs between runs."""
+        pattern = _pattern(reference)
+        return pattern if pattern in self.patterns else reference
+
+
+def _pattern(reference: ObjectRef) -> ObjectRef:
+    head, dash, _ = reference.name.rpartition("-")
+    if reference.name and not dash:
+        head = ""
+    name = f"{head}-*" if head else "*"
+    return ObjectRef(reference.resource, reference.namespace, name)
+
+
+def learn_names(histories: Sequence[History]) -> Names:
+    """Return the names of the histories. A pattern stands for the names of objects that only some
+    of the histories have."""
+    seen = [_references(history) for history in histories]
+    shared = frozenset.intersection(*seen)
+    unstable = frozenset.union(*seen) - shared
+    return Names(frozenset(map(_pattern, unstable)))
+
+
+def _references(history: History) -> frozenset[ObjectRef]:
+    commits = {commit.object for commit in history.commits}
+    return frozenset(commits | {request.object for request in history.operator_writes})
+
+
+def normal_state(objects: Mapping[ObjectRef, Tree], names: Names) -> dict[ObjectRef, Tree]:
+    """Return the objects without what differs between runs. Objects whose names have the same
+    pattern are numbered in the order of their contents."""
+    texts = {
+        reference.name: names.normalise(reference).name
+        for reference in objects
+        if names.normalise(reference) != reference
+    }
+    grouped: dict[ObjectRef, list[Tree]] = {}
+    for reference, obj in objects.items():
+        tree = _without_counters(normalised(obj, texts))
+        tree.get("metadata", {}).pop("generation", None)
+        grouped.setdefault(names.normalise(reference), []).append(tree)
+    state = {}
+    for reference, trees in grouped.items():
+        for number, tree in enumerate(sorted(trees, key=repr), 1):
+            name = reference.name if number == 1 else f"{reference.name}#{number}"
+            state[ObjectRef(reference.resource, reference.namespace, name)] = tree
+    return state
+
+
+def _without_counters(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: sorted(item, key=repr)
+            if key in _SETS and isinstance(item, list)
+            else _without_counters(item)
+            for key, item in value.items()
+            if not (_is_number(item) and _COUNTER.fullmatch(key))
+        }
+    return [_without_counters(item) for item in value] if isinstance(value, list) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and value.isdigit())
+
+
+class Difference(Struct, frozen=True):
+    """What differs in one object: the whole object is missing or unexpected, or fields differ."""
+
+    object: ObjectRef
+    text: str
+    fields: tuple[Change, ...] = ()
+
+    def __str__(self) -> str:
+        lines = "".join(f"\n  {change}" for change in self.fields)
+        return f"{self.object}: {self.text}{lines}"
+
+
+MISSING, UNEXPECTED, DIFFERENT = "is missing", "is unexpected", "differs"
+
+
+def differences(expected: State, actual: State) -> list[Difference]:
+    """Return what differs in the order of the objects."""
+    result = []
+    for reference in sorted({*expected, *actual}):
+        if reference not in actual:
+            result.append(Difference(reference, MISSING))
+        elif reference not in expected:
+            result.append(Difference(reference, UNEXPECTED))
+        elif fields := changes(expected[reference], actual[reference]):
+            result.append(Difference(reference, DIFFERENT, tuple(fields)))
+    return result
+
+
+class Expectation(Struct, frozen=True, kw_only=True):
+    """The state that a run has to reach.
+
+    ignored_objects     objects that only some plain runs have at the end
+    ignored_fields      paths of fields that differ between plain runs, by object
+    """
+
+    names: Names
+    state: State
+    ignored_objects: frozenset[ObjectRef] = frozenset()
+    ignored_fields: Mapping[ObjectRef, frozenset[str]] = {}
+
+    def differences(self, objects: Mapping[ObjectRef, Tree]) -> list[Difference]:
+        """Return what differs from the expected state."""
+        result = []
+        for difference in differences(self.state, normal_state(objects, self.names)):
+            if difference.object in self.ignored_objects:
+                continue
+            if difference.text != DIFFERENT:
+                result.append(difference)
+                continue
+            ignored = self.ignored_fields.get(difference.object, frozenset())
+            fields = tuple(item for item in difference.fields if not _is_below(item.path, ignored))
+            if fields:
+                result.append(Difference(difference.object, DIFFERENT, fields))
+        return result
+
+
+def _is_below(path: str, ignored: Iterable[str]) -> bool:
+    return any(path == item or path.startswith((f"{item}.", f"{item}[")) for item in ignored)
+
+
+def learn_expectation(histories: Sequence[History]) -> Expectation:
+    """Return the expectation that plain runs agree on."""
+    names = learn_names(histories)
+    first, *others = [normal_state(history.final, names) for history in histories]
+    objects: set[ObjectRef] = set()
+    fields: dict[ObjectRef, set[str]] = {}
+    for other in others:
+        for difference in differences(first, other):
+            if difference.text == DIFFERENT:
+                paths = {change.path for change in difference.fields}
+                fields.setdefault(difference.object, set()).update(paths)
+            else:
+                objects.add(difference.object)
+    return Expectation(
+        names=names,
+        state=first,
+        ignored_objects=frozenset(objects),
+        ignored_fields={key: frozenset(paths) for key, paths in fields.items()},
+    )

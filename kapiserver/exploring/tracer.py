@@ -1,0 +1,259 @@
+"""Records a run while it goes on: the requests of clients and the commits of the store, in order.
+
+The store's watch gives the commits of a write before its request has its response, so a commit
+belongs to the request of its key that is open. What the workload writes comes without HTTP: the
+session says which objects it is about to write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.tables import in_version
+from kapiserver.apiserver.request import Request as HttpRequest
+from kapiserver.exploring.history import (
+    LEASES,
+    MADE_BY_SERVER,
+    OPERATOR,
+    OTHER,
+    SERVER,
+    UNRECORDED,
+    WORKLOAD,
+    Commit,
+    Exit,
+    History,
+    Mark,
+    ObjectRef,
+    OpenedWatch,
+    Request,
+)
+from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.errors import Corrupt
+from kapiserver.storage.kv.contract import EventSink, KVEvent, Revision
+from kapiserver.testing.state.kinds import preferred_version
+
+MAX_RECORDS = 200_000
+"""Requests and commits of one run; the run ends as one that does not settle when it has more."""
+
+
+class Tracer(EventSink):
+    """The record of one run of one server; used on the server's loop."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._loop = asyncio.get_running_loop()
+        self.on_commit: Callable[[ObjectRef, str, int], None] = lambda *_: None
+        """Called with the object, the operation and the revision of each commit."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget everything, for a new run."""
+        self._position = 0
+        self._requests: list[Request] = []
+        self._open: dict[int, Request] = {}
+        self._events: list[tuple[int, KVEvent, ObjectRef, str, str, int | None]] = []
+        self._watches: list[OpenedWatch] = []
+        self._marks: list[Mark] = []
+        self._exits: list[Exit] = []
+        self._since_commit: set[tuple[object, ...]] = set()
+        self.workload_objects: set[ObjectRef] = set()
+        """The objects that the workload writes at present."""
+        self.other_objects: set[ObjectRef] = set()
+        """The objects that a plan writes at present."""
+        self.longest_gap = 0.0
+        """The longest time between an activity and the operator's next one, in one step."""
+        self.last_activity = self._loop.time()
+
+    def next_position(self) -> int:
+        """Return the position of what happens now."""
+        self._position += 1
+        return self._position
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the run has made more records than a run may."""
+        return self._position > MAX_RECORDS
+
+    @property
+    def open_requests(self) -> int:
+        """The requests of the operator that have no response yet."""
+        return sum(request.actor == OPERATOR for request in self._open.values())
+
+    def has_started(self, instance: int, watches: int) -> bool:
+        """Whether an instance has sent a request and opened so many watches."""
+        requests = [request for request in self._requests if request.instance == instance]
+        return bool(requests) and watches <= sum(item.verb == "watch" for item in requests)
+
+    def mark(self, text: str, step: int | None = None) -> None:
+        """Record the start of a step, or what a plan does."""
+        self._marks.append(Mark(self.next_position(), text, step))
+        self.last_activity = self._loop.time()
+
+    def record_exit(self, status: int) -> None:
+        """Record that the operator has ended."""
+        self._exits.append(Exit(self.next_position(), status))
+        self.last_activity = self._loop.time()
+
+    @property
+    def exits(self) -> int:
+        """The number of exits."""
+        return len(self._exits)
+
+    # Requests.
+
+    def open_request(self, http: HttpRequest, instance: int, name: str, body: bytes) -> Request:
+        """Record a request that has come."""
+        info = http.info
+        group = info.version.group
+        resource = f"{info.resource}.{group}" if group and info.resource else info.resource
+        request = Request(
+            position=self.next_position(),
+            actor=OPERATOR if instance else OTHER,
+            instance=instance,
+            verb=info.verb,
+            object=ObjectRef(resource, info.namespace, name),
+            subresource=info.subresource,
+            uri=http.uri or http.path,
+            digest=crc32(body),
+        )
+        self._requests.append(request)
+        self._open[id(http)] = request
+        if info.verb == "watch":
+            if instance:
+                self._watches.append(OpenedWatch(request.position, resource, info.namespace))
+            self._open.pop(id(http))
+        self._note_activity(request)
+        return request
+
+    def _note_activity(self, request: Request) -> None:
+        """Count a request as activity unless it is the same as one since the last commit: a client
+        that polls would never be quiet."""
+        key = (request.instance, request.verb, request.uri, request.digest)
+        if request.object.resource in UNRECORDED or request.object.resource == LEASES:
+            return
+        if key not in self._since_commit:
+            self._since_commit.add(key)
+            self._touch(request.actor)
+
+    def _touch(self, actor: str) -> None:
+        now = self._loop.time()
+        if actor == OPERATOR and self._marks:
+            self.longest_gap = max(self.longest_gap, now - self.last_activity)
+        self.last_activity = now
+
+    def request_of(self, http: HttpRequest) -> Request | None:
+        """Return the record of a request that has no response yet."""
+        return self._open.get(id(http))
+
+    def close_request(self, http: HttpRequest, status: int) -> None:
+        """Record the response to a request, 0 for none."""
+        request = self._open.pop(id(http), None)
+        if request is not None:
+            request.status = status
+
+    # Commits.
+
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
+        """Record commits of the store."""
+        for event in batch:
+            reference = self._reference(event.key)
+            if reference is None:
+                continue
+            actor, request = self._author(reference)
+            if actor == SERVER and reference.resource.endswith(MADE_BY_SERVER):
+                continue
+            operation = _operation(event)
+            position = self.next_position()
+            if request is not None:
+                request.commits.append(position)
+            number = None if request is None else request.position
+            self._events.append((position, event, reference, operation, actor, number))
+            if reference.resource != LEASES:
+                self._since_commit.clear()
+                self._touch(actor)
+            self.on_commit(reference, operation, event.revision)
+
+    def on_progress(self, revision: Revision) -> None:
+        """Ignore progress."""
+
+    def on_closed(self, error: Exception | None) -> None:
+        """Keep what was recorded."""
+
+    def _reference(self, key: str) -> ObjectRef | None:
+        """Return the object of a key; None for keys without an object and for Events."""
+        server = self.server
+        resource = server.scheme.resource_at(key[len(server.config.store.key_root) + 1 :])
+        if resource is None or resource.qualified_name in UNRECORDED:
+            return None
+        object_key = server.stores.get(resource).codec.key(key)
+        return ObjectRef(resource.qualified_name, object_key.namespace, object_key.name)
+
+    def _author(self, reference: ObjectRef) -> tuple[str, Request | None]:
+        for request in self._open.values():
+            if request.is_write and _is_about(request, reference):
+                return request.actor, request
+        if reference in self.workload_objects:
+            return WORKLOAD, None
+        return (OTHER, None) if reference in self.other_objects else (SERVER, None)
+
+    # The result.
+
+    def history(self) -> History:
+        """Return what was recorded."""
+        return History(
+            requests=tuple(self._requests),
+            commits=tuple(self._commits()),
+            watches=tuple(self._watches),
+            marks=tuple(self._marks),
+            exits=tuple(self._exits),
+        )
+
+    def _commits(self) -> list[Commit]:
+        commits, last = [], dict[str, Tree | None]()
+        for position, event, reference, operation, actor, request in self._events:
+            old = last.get(event.key) or self._tree(event.key, event.previous)
+            last[event.key] = new = self._tree(event.key, event.value)
+            commits.append(
+                Commit(
+                    position=position,
+                    revision=event.revision,
+                    actor=actor,
+                    request=request,
+                    object=reference,
+                    operation=operation,
+                    old=old,
+                    new=new,
+                )
+            )
+        return commits
+
+    def _tree(self, key: str, value: bytes | None) -> Tree | None:
+        server = self.server
+        resource = server.scheme.resource_at(key[len(server.config.store.key_root) + 1 :])
+        if value is None or resource is None:
+            return None
+        codec = server.stores.get(resource).codec
+        try:
+            tree = codec.tree(Entry(codec, key, value, Revision(0)))
+        except Corrupt:
+            return None
+        return in_version(server.scheme, tree, preferred_version(resource))
+
+
+def _operation(event: KVEvent) -> str:
+    if event.value is None:
+        return "deleted"
+    return "created" if event.previous is None else "updated"
+
+
+def _is_about(request: Request, reference: ObjectRef) -> bool:
+    target = request.object
+    return (
+        target.resource == reference.resource
+        and target.namespace in ("", reference.namespace)
+        and target.name in ("", reference.name)
+    )

@@ -1,0 +1,139 @@
+"""What is wrong with a run."""
+
+from __future__ import annotations
+
+from kapiserver.exploring.history import Exit, History
+from kapiserver.exploring.oracles import Run, judge, learn_reference
+from kapiserver.exploring.plans import Plan, parse_plan
+from kapiserver.exploring.states import learn_expectation
+from tests.exploring.histories import Builder, Tree, ref
+
+CM, DB, PVC = (
+    ref("configmaps", "a"),
+    ref("databases.example.com", "db"),
+    ref("persistentvolumeclaims", "data"),
+)
+CRASH = parse_plan("crash-commit@create:configmaps:default:a:1")
+
+
+def faults(plain: Builder, run: History, plan: Plan = CRASH) -> list[tuple[str, str]]:
+    """Return the oracles and messages of a run that is judged by a plain one."""
+    histories = [plain.build()] * 3
+    reference = learn_reference(histories, learn_expectation(histories))
+    found = judge(Run(plan=plan, history=run, reference=reference))
+    return [(fault.oracle, fault.message) for fault in found]
+
+
+def test_a_run_like_the_plain_ones() -> None:
+    """Nothing is wrong with it."""
+    plain = Builder()
+    plain.operator("create", CM, {})
+    assert faults(plain, plain.build()) == []
+
+
+def owned(by: str) -> Tree:
+    return {"metadata": {"ownerReferences": [{"uid": f"uid of {by}"}]}}
+
+
+def test_deletions() -> None:
+    """An object that the operator never deletes in plain runs must stay, also if the garbage
+    collector removes it because its owner was deleted by the operator."""
+    plain, run = Builder(), Builder()
+    for builder in (plain, run):
+        builder.workload(DB, {})
+        builder.operator("create", CM, {})
+        builder.operator("create", PVC, owned(str(CM)))
+    run.operator("delete", CM)
+    run.server(PVC, None)
+    run.operator("create", CM, {})
+    run.operator("create", PVC, owned(str(CM)))
+    assert faults(plain, run.build()) == [
+        (
+            "deletion",
+            f"The operator deleted and recreated {item}, which it never deletes in the plain runs.",
+        )
+        for item in (CM, PVC)
+    ]
+
+
+def test_deletions_of_the_workload() -> None:
+    """What the workload deletes, and what the garbage collector removes then, is no fault of the
+    operator, even though the operator removes the finalizer."""
+    plain, run = Builder(), Builder()
+    for builder in (plain, run):
+        builder.workload(DB, {})
+        builder.operator("create", CM, owned(str(DB)))
+    run.workload(DB, {"metadata": {"deletionTimestamp": "now"}})
+    run.operator("patch", DB)
+    run.server(CM, None)
+    assert [oracle for oracle, _ in faults(plain, run.build())] == ["end state"]
+
+
+def test_leftovers() -> None:
+    """A finalizer, or an object whose owner is gone."""
+    plain, run = Builder(), Builder()
+    run.operator("create", PVC, owned("nobody"))
+    run.workload(DB, {"metadata": {"deletionTimestamp": "now", "finalizers": ["example.com/f"]}})
+    messages = [message for oracle, message in faults(plain, run.build()) if oracle == "leftover"]
+    assert messages == [
+        f"{PVC} is left over: its owner is gone.",
+        f"{DB} is deleted, but its finalizer example.com/f is left over.",
+    ]
+
+
+def test_exits_and_tracebacks() -> None:
+    """An exit is a fault; so is an error of the program in its output, not one of a request."""
+    output = "Traceback ...\nKeyError: 'spec'\nApiException: (409)\npanic: boom\n"
+    run = Builder().build(exits=[Exit(1, 3)], output=output)
+    assert faults(Builder(), run) == [
+        ("exit", "The operator exited with status 3."),
+        ("traceback", "The operator logged the error KeyError: 'spec'"),
+        ("traceback", "The operator logged the error panic: boom"),
+    ]
+
+
+def test_forbidden_requests() -> None:
+    """RBAC refuses a request that no plain run sends; an injected refusal does not count."""
+    run = Builder()
+    run.request("list", CM, status=403)
+    run.request("list", DB, status=403, injected="refuse")
+    assert faults(Builder(), run.build()) == [
+        ("forbidden", f"The operator may not list {CM}: its RBAC does not allow it.")
+    ]
+
+
+def test_writes_without_effect() -> None:
+    """The same write again and again."""
+    run = Builder()
+    for _ in range(25):
+        run.request("patch", DB, status=200, digest=1)
+    assert faults(Builder(), run.build()) == [
+        ("unsettled", f"The operator sent patch {DB} 20 times without an effect.")
+    ]
+
+
+def test_a_fight() -> None:
+    """Two writers that set a field back."""
+    plain, run = Builder(), Builder()
+    plain.workload(CM, {"data": {"by": "operator"}})
+    for number in range(21):
+        run.operator("update", CM, {"data": {"by": ("operator", "other")[number % 2]}})
+    assert faults(plain, run.build()) == [
+        ("unsettled", f"{CM} was set back to an earlier state 10 times.")
+    ]
+
+
+def test_the_end() -> None:
+    """The end state, a workload that does not reach its end, an operator that does not settle."""
+    plain = Builder()
+    plain.operator("create", CM, {})
+    assert faults(plain, Builder().build()) == [
+        ("end state", "The end state is not that of the plain runs.")
+    ]
+    unreached = Builder().build(unreached="step 2 failed: x\nlast seen")
+    assert faults(plain, unreached) == [
+        ("unreached", "The workload did not reach its end: step 2 failed: x.")
+    ]
+    assert faults(plain, plain.build(settled=False)) == [
+        ("unsettled", "The operator did not settle.")
+    ]

@@ -101,8 +101,8 @@ async def open_cluster(
             with host.memory_limit.subscribe(cluster.server.stores.free_memory):
                 yield cluster
         finally:
-            await cluster.server.upstreams.close()
-            await cluster.back_ends.close()
+            cluster.server.upstreams.close()
+            cluster.back_ends.close()
             cluster.server.stores.stop()
             await cluster.plugins.close()
 

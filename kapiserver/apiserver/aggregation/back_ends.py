@@ -15,12 +15,10 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.apiserver.aggregation.api_services import APIService, ServiceReference
 from kapiserver.apiserver.aggregation.service_resolver import (
     Mapped,
@@ -29,13 +27,13 @@ from kapiserver.apiserver.aggregation.service_resolver import (
 )
 from kapiserver.apiserver.config import AggregationSettings
 from kapiserver.apiserver.http_client.addresses import is_global_unicast
+from kapiserver.apiserver.http_client.connection import HttpResponse
 from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.pool import Origin
+from kapiserver.apiserver.http_client.session import HttpRequest, StreamingClient
 from kapiserver.apiserver.user import User
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.objects.store_registry import StoreRegistry
-
-if TYPE_CHECKING:
-    from kapiserver.apiserver.http_client.session import HttpResponse, StreamingClient
 
 AGGREGATOR = User(name="system:kube-aggregator", groups=("system:masters",))
 """The user of checks and of requests for discovery."""
@@ -44,9 +42,6 @@ OPENAPI_AGGREGATOR = User(name="system:aggregator")
 MAX_CONTEXTS = 1024
 """The TLS contexts that are kept; more than there are APIServices."""
 
-_STREAMING_CLIENT: Lazy[type[StreamingClient]] = lazy(
-    "kapiserver.apiserver.http_client.session:StreamingClient"  # imports aiohttp
-)
 _IN_HEADER_NAMES = "!#$&'*+-.^_`|~"
 
 
@@ -130,35 +125,30 @@ class BackEnds:
         method: str,
         target: str,
         headers: Sequence[tuple[str, str]],
-        body: AsyncIterator[bytes] | None = None,
+        body: bytes | AsyncIterator[bytes] | None = None,
     ) -> HttpResponse:
         """Send a request for a path with its query, both quoted, and return the response, which the
-        caller closes. Raises the errors of `StreamingClient.send`."""
-        client = await self._client(is_trusted=back_end.is_trusted)
-        from kapiserver.apiserver.http_client.session import HttpRequest  # the client has loaded it
-
+        caller closes. Raises the errors of `StreamingClient.request`."""
+        client = self._client(is_trusted=back_end.is_trusted)
+        host, port = back_end.dialled
         outgoing = HttpRequest(
             method=method,
-            url=back_end.url(target),
+            origin=Origin(host, port, back_end.context, back_end.service.server_name),
+            target=target,
             headers=headers,
             body=body,
-            context=back_end.context,
-            server_name=back_end.service.server_name,
         )
-        return await client.send(outgoing)
+        return await client.request(outgoing)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all connections. Idempotent."""
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.close()
+        for client in self._clients.values():
+            client.close()
 
-    async def _client(self, *, is_trusted: bool) -> StreamingClient:
+    def _client(self, *, is_trusted: bool) -> StreamingClient:
         if is_trusted not in self._clients:
-            make_client = await self._offloader.load(_STREAMING_CLIENT)
-            if is_trusted not in self._clients:  # another request may have made it meanwhile
-                guard = None if is_trusted else is_global_unicast
-                self._clients[is_trusted] = make_client(guard=guard)
+            guard = None if is_trusted else is_global_unicast
+            self._clients[is_trusted] = StreamingClient(guard=guard)
         return self._clients[is_trusted]
 
     async def _context(self, api_service: APIService, service: ServiceReference) -> ssl.SSLContext:

@@ -47,7 +47,7 @@ class LazyBackEnds:
         """Whether an APIService or a flag has needed them."""
         return self._made is not None
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all connections. Idempotent."""
         if self._made is not None:
-            await self._made.close()
+            self._made.close()

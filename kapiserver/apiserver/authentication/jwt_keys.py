@@ -29,7 +29,6 @@ from kapiserver.apiserver.webhooks.http_client import (
     WebhookFailed,
     tls_context,
 )
-from kapiserver.apiserver.webhooks.http_connection import RawResponse
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value
 from kapiserver.metrics import Reloads
@@ -181,7 +180,7 @@ class IssuerKeys:
 def _document(url: str, response: RawResponse) -> Tree:
     """Return the JSON object of a response. Raises WebhookFailed."""
     try:
-        document = decode_value(bytes(response.body))
+        document = decode_value(response.body)
     except CodecError as error:
         raise WebhookFailed(f"{url}: {error}") from None
     if not isinstance(document, dict):

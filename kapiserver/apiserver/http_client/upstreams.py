@@ -9,17 +9,12 @@ import functools
 import ssl
 from typing import TYPE_CHECKING
 
-from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.apiserver.config import KubeletSettings
 from kapiserver.apiserver.http_client.addresses import is_global_unicast
 from kapiserver.storage.cache.offload import Offloader
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.http_client.session import StreamingClient
-
-_STREAMING_CLIENT: Lazy[type[StreamingClient]] = lazy(
-    "kapiserver.apiserver.http_client.session:StreamingClient"  # imports aiohttp
-)
 
 
 class Upstreams:
@@ -70,19 +65,19 @@ class Upstreams:
                 raise ValueError(f"cannot use {certificate} with key {key}: {error}") from error
         return context
 
-    async def client(self) -> StreamingClient:
-        """Return the client."""
+    @property
+    def client(self) -> StreamingClient:
+        """The client."""
         if self._client is None:
-            make_client = await self._offloader.load(_STREAMING_CLIENT)
-            # Another request may have made it meanwhile.
-            self._client = self._client or make_client(guard=is_global_unicast, keep_alive=False)
+            from kapiserver.apiserver.http_client.session import StreamingClient  # most need none
+
+            self._client = StreamingClient(guard=is_global_unicast, keep_alive=False)
         return self._client
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all connections. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        if self._client is not None:
+            self._client.close()
 
 
 def _insecure_context() -> ssl.SSLContext:

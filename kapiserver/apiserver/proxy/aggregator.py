@@ -47,7 +47,7 @@ from kapiserver.apiserver.response import (
 )
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.http_client.session import HttpResponse
+    from kapiserver.apiserver.http_client.connection import HttpResponse
 
 DISCOVERY_SECONDS = 5.0
 """The time of a request for the resources of a group-version."""

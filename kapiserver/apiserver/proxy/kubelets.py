@@ -60,7 +60,7 @@ from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.http_client.session import HttpResponse
+    from kapiserver.apiserver.http_client.connection import HttpResponse
 
 MAX_ERROR_BYTES = 50_000
 """What is read of a kubelet's error."""

@@ -39,7 +39,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Headers, Response, UpgradeResponse
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.http_client.session import HttpResponse
+    from kapiserver.apiserver.http_client.connection import HttpResponse
     from kapiserver.apiserver.http_client.upgraded import UpgradedConnection
 
 _NO_CACHE = ("Cache-Control", "no-cache, private")
@@ -167,18 +167,21 @@ async def send(
 ) -> HttpResponse:
     """Send a request to a location, and close the response when the client's request completes.
     Raises AddressNotAllowed, UnknownHost, OSError and ValueError."""
-    client = await server.upstreams.client()
-    from kapiserver.apiserver.http_client.session import HttpRequest  # the client has loaded it
+    client = server.upstreams.client
+    from kapiserver.apiserver.http_client.pool import Origin  # the client has loaded it
+    from kapiserver.apiserver.http_client.session import CONNECT_SECONDS, HttpRequest
 
+    host, port = location.dialled
+    seconds = location.connect_seconds
     outgoing = HttpRequest(
         method=method,
-        url=location.url,
+        origin=Origin(host, port, location.context if location.scheme == "https" else None),
+        target=location.target,
         headers=headers,
         body=body,
-        context=location.context if location.scheme == "https" else None,
-        connect_seconds=location.connect_seconds,
+        connect_seconds=CONNECT_SECONDS if seconds is None else seconds,
     )
-    response = await client.send(outgoing)
+    response = await client.request(outgoing)
     request.on_complete(lambda _: response.close())
     return response
 

@@ -9,31 +9,25 @@ import asyncio
 import functools
 import posixpath
 import ssl
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, field
 
+from kapiserver.apiserver.http_client.connection import Outgoing
 from kapiserver.apiserver.http_client.errors import (
     Dialled,
     Disconnected,
     ResponseTooLarge,
     error_text,
 )
+from kapiserver.apiserver.http_client.pool import ConnectionPool, Origin
+from kapiserver.apiserver.http_client.proxies import proxy_headers
+from kapiserver.apiserver.http_client.urls import UrlParts, split_url
 from kapiserver.apiserver.time_limit import TimeLimit
-from kapiserver.apiserver.webhooks.http_connection import (
-    ConnectionPool,
-    Origin,
-    RawResponse,
-    request_bytes,
-    split_url,
-)
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
 from kapiserver.storage.objects.write_turns import give_up_turns
-
-if TYPE_CHECKING:
-    from kapiserver.apiserver.http_client.session import StreamingClient
 
 TIMEOUT = 30.0
 """Seconds until a call of a webhook fails."""
@@ -77,6 +71,14 @@ class Address(Struct, frozen=True, kw_only=True):
     proxy: str = ""
 
 
+class RawResponse(Struct):
+    """A response; the names of headers are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
 class Call(Struct, kw_only=True):
     """One request, without its address."""
 
@@ -92,7 +94,6 @@ class HttpClient:
 
     def __init__(self) -> None:
         self._pool = ConnectionPool()
-        self._proxies: StreamingClient | None = None
         self._time_limit = TimeLimit()
 
     async def __aenter__(self) -> HttpClient:
@@ -104,23 +105,17 @@ class HttpClient:
     async def close(self) -> None:
         """Close all connections. Idempotent; another call opens them again."""
         self._pool.close()
-        proxies, self._proxies = self._proxies, None
-        if proxies is not None:
-            await proxies.close()
 
     async def send(self, address: Address, context: ssl.SSLContext, call: Call) -> bytes:
         """Return the body of a successful response. Raises WebhookFailed."""
-        return bytes((await self.exchange(address, context, call)).body)
+        return (await self.exchange(address, context, call)).body
 
     async def exchange(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
         """Return a successful response. Raises WebhookFailed."""
         give_up_turns()
         try:
             with self._time_limit.within(call.timeout):
-                if address.proxy:
-                    response = await self._send_by_proxy(address, context, call)
-                else:
-                    response = await self._send(address, context, call)
+                response = await self._send(address, context, call)
         except TimeoutError:
             raise _failure(address, call, "context deadline exceeded") from None
         except ResponseTooLarge as error:
@@ -136,43 +131,45 @@ class HttpClient:
         url = split_url(address.url)
         host, port = address.dial or (url.host, url.port)
         tls = context if url.scheme == "https" else None
-        origin = Origin(host, port, tls, address.name or url.host)
-        request = request_bytes(call.method, url.path, url.host_header, call.headers, call.body)
-        return await self._pool.exchange(origin, request, call.max_bytes)
-
-    async def _send_by_proxy(
-        self, address: Address, context: ssl.SSLContext, call: Call
-    ) -> RawResponse:
-        # Loads aiohttp.
-        from kapiserver.apiserver.http_client.session import (
-            HttpRequest,
-            StreamingClient,
-            TimeLimits,
-        )
-
-        if self._proxies is None:
-            # The time limit of the call counts, and no other.
-            self._proxies = StreamingClient(limits=TimeLimits(connect=None))
-        request = HttpRequest(
-            method=call.method,
-            url=address.url,
-            headers=tuple(call.headers.items()),
-            body=call.body,
-            proxy=address.proxy,
-            context=context,
-            server_name=address.name,
-        )
-        response = await self._proxies.send(request)
+        origin = Origin(host, port, tls, address.name or url.host, address.proxy)
+        response = await self._pool.send(origin, _outgoing(address, url, call))
         try:
-            data = bytearray()
-            async for piece in response.pieces():
-                data += piece
-                if len(data) > call.max_bytes:
-                    raise ResponseTooLarge(f"the response is larger than {call.max_bytes} bytes")
+            body = await response.read(call.max_bytes)
         finally:
             response.close()
-        headers = {name.lower(): value for name, value in response.headers}
-        return RawResponse(response.status, headers, data)
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in response.raw_headers
+        }
+        return RawResponse(response.status, headers, body)
+
+
+def _outgoing(address: Address, url: UrlParts, call: Call) -> Outgoing:
+    """Return a request as it is written. Raises ValueError for a header that is not one line of
+    Latin-1."""
+    path, headers = url.path, tuple(call.headers.items())
+    if address.proxy and url.scheme == "http":  # the proxy gets the whole URL
+        path = f"http://{url.host_header}{path}"
+        headers += tuple(proxy_headers(address.proxy))
+    head = _request_head(call.method, path, url.host_header, headers)
+    if call.body is None:
+        return Outgoing(method=call.method, data=head + b"\r\n")
+    length = len(call.body)
+    data = b"%bContent-Length: %d\r\n\r\n%b" % (head, length, call.body)
+    return Outgoing(method=call.method, data=data)
+
+
+@functools.lru_cache(maxsize=1024)
+def _request_head(
+    method: str, path: str, host_header: str, headers: Sequence[tuple[str, str]]
+) -> bytes:
+    """Return the request line and the headers. Raises ValueError."""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host_header}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    head = "\r\n".join(lines)
+    if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1:
+        raise ValueError("net/http: invalid header field value")
+    return head.encode("latin-1") + b"\r\n"
 
 
 def _failure(address: Address, call: Call, text: str, *, transient: bool = False) -> WebhookFailed:
@@ -182,7 +179,7 @@ def _failure(address: Address, call: Call, text: str, *, transient: bool = False
 
 def _check_status(response: RawResponse) -> None:
     """Raise WebhookFailed if a response is not successful."""
-    data, status = bytes(response.body), response.status
+    data, status = response.body, response.status
     if 200 <= status < 300:
         return
     transient = status in _RETRIED or "retry-after" in response.headers

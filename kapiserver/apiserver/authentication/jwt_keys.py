@@ -26,6 +26,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     Address,
     Call,
     HttpClient,
+    RawResponse,
     WebhookFailed,
     tls_context,
 )

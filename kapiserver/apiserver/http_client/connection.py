@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable
 from typing import cast
 
@@ -52,7 +53,7 @@ class HttpResponse:
     """A response. `Connection.send` returns it when the head has arrived. Close it.
 
     status      0 until the head has arrived
-    headers     names and values as they were sent
+    raw_headers names and values as they were sent
     """
 
     def __init__(self, connection: Connection, *, has_body: bool) -> None:
@@ -69,14 +70,10 @@ class HttpResponse:
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    @property
+    @functools.cached_property
     def headers(self) -> list[tuple[str, str]]:
         """Names and values as they were sent; bytes that are no UTF-8 are surrogates."""
         return [(_text(name), _text(value)) for name, value in self.raw_headers]
-
-    def header(self, name: bytes) -> str:
-        """Return the first header of a name in lower case, or ""."""
-        return next((_text(value) for each, value in self.raw_headers if each.lower() == name), "")
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives. Raises Disconnected if it is cut off, OSError and

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec import Struct
 
-from kapiserver.apiserver.http_client.addresses import Guard
 from kapiserver.apiserver.http_client.connection import HttpResponse, Outgoing
 from kapiserver.apiserver.http_client.pool import ConnectionPool, Origin
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 DISCOVERY_SECONDS = 5.0
 """The time of a request for the resources of a group-version."""
 SMALL_BYTES = 64 << 10
-"""A body of at most this size is read before it is passed back."""
+"""A body of at most this size is read before it is passed on or back."""
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
 _OF_HOST = frozenset(
     ("audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid")
@@ -116,12 +116,12 @@ async def _forward(
         target += f"?{urlencode(request.query, doseq=True)}"
     is_upgrade = asks_to_upgrade(request.headers)
     headers = _headers(server, request, back_ends, is_upgrade=is_upgrade)
-    length = request.header("Content-Length")
-    has_body = length not in ("", "0") or "Transfer-Encoding" in request.headers
-    body = request.stream_body() if has_body else None
+    body = await _body(request)
     is_discovery = not request.info.is_resource_request and request.path.strip("/").count("/") == 2
-    async with asyncio.timeout(DISCOVERY_SECONDS if is_discovery else None):
-        response = await back_ends.send(back_end, request.method, target, headers, body)
+    sending = back_ends.send(back_end, request.method, target, headers, body)
+    if is_discovery:
+        sending = asyncio.wait_for(sending, DISCOVERY_SECONDS)
+    response = await sending
     request.on_complete(lambda _: response.close())
     if is_upgrade:
         return _upgraded(request, response)
@@ -137,8 +137,15 @@ async def _forward(
     if passed_on.length is None or passed_on.length > SMALL_BYTES or request.method == "HEAD":
         return passed_on
     # Head and body leave in one packet: the network may hold back a second small one.
-    whole = b"".join([piece async for piece in response.pieces()])
-    return replace(passed_on, body=whole, length=None)
+    return replace(passed_on, body=await response.read(SMALL_BYTES), length=None)
+
+
+async def _body(request: Request) -> bytes | AsyncIterator[bytes] | None:
+    """Return the body to send; a small one is read, so that it leaves with the head."""
+    length = request.header("Content-Length")
+    if length.isascii() and length.isdigit() and int(length) <= SMALL_BYTES:
+        return await request.read_body(SMALL_BYTES) if int(length) else None
+    return request.stream_body() if length or "Transfer-Encoding" in request.headers else None
 
 
 def _headers(server: Server, request: Request, back_ends: BackEnds, *, is_upgrade: bool) -> Headers:

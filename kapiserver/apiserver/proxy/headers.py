@@ -7,6 +7,7 @@ corsRemovingTransport of k8s.io/apimachinery.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 from kapiserver.apiserver.authentication.websocket_token import subprotocols
@@ -30,6 +31,8 @@ _CREDENTIAL_PREFIXES = ("impersonate-extra-", "x-remote-extra-")
 _OF_CORS = frozenset(
     f"access-control-allow-{name}" for name in ("credentials", "headers", "methods", "origin")
 )
+_NOT_RETURNED = _HOP_BY_HOP | _OF_CORS | {"content-length", "content-type", "date"}
+_ONLY_ONCE = frozenset(("transfer-encoding",))
 _WEBSOCKET_PROTOCOL = "sec-websocket-protocol"
 _FORWARDED_FOR = "x-forwarded-for"
 
@@ -43,26 +46,27 @@ def forwarded_headers(
     request: Request, settings: AuthenticationSettings, *, upgrade: bool
 ) -> Headers:
     """Return the headers of a request that is passed on; hop-by-hop headers only to upgrade."""
-    headers = request.headers
-    dropped = {"expect", "transfer-encoding"} if upgrade else hop_by_hop(headers.items())
-    dropped |= _CREDENTIALS | {"expect", _FORWARDED_FOR, _WEBSOCKET_PROTOCOL}
-    configured = (
-        *settings.requestheader_username_headers,
-        *settings.requestheader_uid_headers,
-        *settings.requestheader_group_headers,
+    names, prefixes = _withheld(
+        (
+            *settings.requestheader_username_headers,
+            *settings.requestheader_uid_headers,
+            *settings.requestheader_group_headers,
+        ),
+        tuple(settings.requestheader_extra_headers_prefix),
     )
-    dropped |= {name.lower() for name in configured}
-    extra = (name.lower() for name in settings.requestheader_extra_headers_prefix)
-    prefixes = (*_CREDENTIAL_PREFIXES, *extra)
-    passed = [
-        (str(name), _sendable(value))
-        for name, value in headers.items()
-        if name.lower() not in dropped and not name.lower().startswith(prefixes)
-    ]
-    protocols = subprotocols(headers)
-    if protocols:
+    connection = request.header("Connection")
+    hop = _ONLY_ONCE if upgrade else _named(connection) | _HOP_BY_HOP
+    passed, chain, has_protocols = [], [], False
+    for name, value in request.headers.items():
+        lower = name.lower()
+        if lower in names or lower in hop or lower.startswith(prefixes):
+            if lower == _FORWARDED_FOR:
+                chain.append(value)
+            has_protocols = has_protocols or lower == _WEBSOCKET_PROTOCOL
+        else:
+            passed.append((str(name), value if value.isascii() else _sendable(value)))
+    if has_protocols and (protocols := subprotocols(request.headers)):
         passed.append(("Sec-WebSocket-Protocol", _sendable(", ".join(protocols))))
-    chain = [value for name, value in headers.items() if name.lower() == _FORWARDED_FOR]
     if request.remote:
         chain.append(request.remote)
     if chain:
@@ -70,22 +74,31 @@ def forwarded_headers(
     return passed
 
 
+@functools.lru_cache(maxsize=64)
+def _withheld(
+    configured: tuple[str, ...], extra: tuple[str, ...]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names, and the prefixes of names, in lower case of headers that are not passed on
+    as they are, with those in which front proxies of this server name users."""
+    names = _CREDENTIALS | {name.lower() for name in configured}
+    prefixes = _CREDENTIAL_PREFIXES + tuple(name.lower() for name in extra)
+    return names | {"expect", _FORWARDED_FOR, _WEBSOCKET_PROTOCOL}, prefixes
+
+
 def returned_headers(headers: Iterable[tuple[str, str]]) -> Headers:
     """Return the headers of a response that is passed back, without those of the body and Date."""
     headers = list(headers)
-    dropped = hop_by_hop(headers) | _OF_CORS | {"content-length", "content-type", "date"}
-    return [(name, value) for name, value in headers if name.lower() not in dropped]
+    dropped = _NOT_RETURNED
+    connection = [value for name, value in headers if name.lower() == "connection"]
+    if connection:
+        dropped |= _named(",".join(connection))
+    return [each for each in headers if each[0].lower() not in dropped]
 
 
-def hop_by_hop(headers: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the names of headers, in lower case, that concern one connection only."""
-    named = {
-        option.strip().lower()
-        for name, value in headers
-        if name.lower() == "connection"
-        for option in value.split(",")
-    }
-    return named | _HOP_BY_HOP
+def _named(connection: str) -> set[str]:
+    """Return the names of headers, in lower case, that the header Connection has: they concern one
+    connection only."""
+    return {option.strip().lower() for option in connection.split(",")} if connection else set()
 
 
 def header(headers: Iterable[tuple[str, str]], name: str) -> str:

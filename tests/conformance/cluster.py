@@ -6,6 +6,7 @@ until the server is settled, and time passes only when a test says so.
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -118,17 +119,25 @@ class Cluster:
         pods = self.list("pods", selector)
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
-    def watch(self, resource: str, version: str, selector: str = "") -> list[str]:
-        """Return the types of the events since a version, until an object is deleted."""
+    def changes(
+        self, resource: str, version: str, selector: str = ""
+    ) -> builtins.list[tuple[str, Any]]:
+        """Return the types and the objects of the events since a version, until an object is
+        deleted."""
         self.server.settle()
         path = f"{self.path(resource)}?watch=true&resourceVersion={version}"
-        found = []
+        changes = []
         with self.client.watch(f"{path}&labelSelector={selector}") as stream:
             for line in stream:
-                found.append(json.loads(line)["type"])
-                if found[-1] == "DELETED":
-                    return found
-        raise AssertionError(found)
+                event = json.loads(line)
+                changes.append((event["type"], event["object"]))
+                if event["type"] == "DELETED":
+                    return changes
+        raise AssertionError(changes)
+
+    def watch(self, resource: str, version: str, selector: str = "") -> builtins.list[str]:
+        """Return the types of the events since a version, until an object is deleted."""
+        return [kind for kind, _ in self.changes(resource, version, selector)]
 
     def events(self, reason: str) -> list[str]:
         """The messages of the events with a reason."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.cluster import _CLUSTER_SCOPED, _ROOTS, Cluster, name_of
+from tests.conformance.cluster import _CLUSTER_SCOPED, _ROOTS, STRATEGIC, Cluster, name_of
 
 LABEL = "special-label"
 
@@ -62,9 +62,10 @@ def check_scale(cluster: Cluster, resource: str, name: str) -> None:
     scale = cluster.get(resource, name, "scale")
     assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (1, 1)
     scale["spec"]["replicas"] = 2
+    del scale["metadata"]["resourceVersion"]  # the update is unconditional
     assert cluster.update(resource, scale, "scale")["spec"]["replicas"] == 2
     assert cluster.get(resource, name)["spec"]["replicas"] == 2
-    cluster.patch(resource, name, {"spec": {"replicas": 4}}, "scale")
+    cluster.patch(resource, name, {"spec": {"replicas": 4}}, "scale", type=STRATEGIC)
     found = cluster.get(resource, name)
     assert (found["spec"]["replicas"], found["status"]["replicas"]) == (4, 4)
 

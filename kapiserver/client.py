@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import aiohttp
 import orjson
@@ -33,6 +34,10 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.protobuf import read_watch_event
+
+if TYPE_CHECKING:
+    from kapiserver.extension.clients.typed_client import Objects
+    from kapiserver.extension.objects import AnyObject
 
 __all__ = ["Client", "Event", "Gates", "Resource", "StatusError"]
 
@@ -79,6 +84,8 @@ class Client:
         self._headers = {"User-Agent": "kapiserver-client"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
+        self._authorization: Callable[[], Mapping[str, str]] = dict
+        """Returns further headers of each request: the credentials of a kubeconfig."""
         self._ssl = ssl_context
         self.codecs = codecs or CodecFactory(Scheme())
         self._preferred = self._choose_encoding(prefer)
@@ -86,6 +93,19 @@ class Client:
         """(method, resource) pairs for which the server accepts JSON bodies only."""
         self.retry_seconds = retry_seconds
         self._session: aiohttp.ClientSession | None = None
+
+    @classmethod
+    def from_kubeconfig(cls, path: str | Path = "", **options: Any) -> Client:
+        """Return a client of the cluster that a kubeconfig file names. Without a path it is that
+        of $KUBECONFIG, else the cluster whose pod runs the program, else ~/.kube/config. Token
+        files are read for each request, because tokens expire. Raises BadConfiguration, a
+        ValueError: there is no usable file, or it asks for a credential plugin."""
+        from kapiserver.apiserver.webhooks.cluster_access import cluster_access
+
+        access = cluster_access(path)
+        client = cls(access.url, ssl_context=access.ssl_context, **options)
+        client._authorization = access.headers
+        return client
 
     def _choose_encoding(self, prefer: str) -> MediaType:
         if self.gates.allow_cbor and (self.gates.prefer_cbor or prefer == "cbor"):
@@ -104,6 +124,13 @@ class Client:
     def resource(self, version: str, name: str, *, namespace: str = "") -> Resource:
         """Return a resource, as in `resource("apps/v1", "deployments", namespace="x")`."""
         return Resource(self, GroupVersion.parse(version), name, namespace)
+
+    def objects(self, type_: type[AnyObject], *, namespace: str = "") -> Objects[AnyObject]:
+        """Return the objects of a class that a Resource declares, as instances of it. Raises
+        TypeError if none declares it."""
+        from kapiserver.extension.clients.typed_client import Objects  # not needed for trees
+
+        return Objects(self, type_, namespace=namespace)
 
     async def call(
         self,
@@ -153,7 +180,7 @@ class Client:
         stream: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         assert self._session is not None, "use it in `async with`"
-        headers = {"Accept": self._accept_header(stream=stream)}
+        headers = {"Accept": self._accept_header(stream=stream), **self._authorization()}
         data: bytes | None = None
         if isinstance(body, dict):
             # Apply configurations have no Protobuf encoding.

@@ -179,11 +179,14 @@ class ResourceClient(ABC):
                 continue
             return {**page, "metadata": {**page["metadata"], "continue": ""}, "items": items}
 
-    async def follow(self, **parameters: Any) -> AsyncGenerator[Event, None]:
+    async def follow(
+        self, *, on_listed: Callable[[], None] | None = None, **parameters: Any
+    ) -> AsyncGenerator[Event, None]:
         """Yield all objects as ADDED, then their changes, without end.
 
         A watch that ends is resumed. If it cannot be, the objects are listed again, and the
-        differences are yielded as events.
+        differences are yielded as events. `on_listed` is called when the events of a list have
+        been yielded.
         """
         objects: dict[str, Tree] = {}
         version = ""
@@ -194,6 +197,8 @@ class ResourceClient(ABC):
                     for event in _differences(objects, listed.get("items") or []):
                         yield event
                     version = listed["metadata"]["resourceVersion"]
+                    if on_listed is not None:
+                        on_listed()
                 async for event in self.watch(resource_version=version, **parameters):
                     version = event.object["metadata"]["resourceVersion"]
                     if event.type != "BOOKMARK":

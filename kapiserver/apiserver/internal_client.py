@@ -7,7 +7,6 @@ Logs, connections and component statuses are served over HTTP only.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -49,6 +48,7 @@ from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.event_stream import InitialEventsEnd
 from kapiserver.storage.cache.query import ListResult
 from kapiserver.storage.cache.watch_fanout import VisibleEvent
+from kapiserver.storage.concurrency.clock import wait
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 RETRY_SECONDS = 1.0
@@ -426,12 +426,7 @@ class InternalResource(ResourceClient):
         return {**list_head(target, listing), "items": items}
 
     async def _pause(self) -> None:
-        elapsed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self._server.clock.call_later(RETRY_SECONDS, lambda: elapsed.set_result(None))
-        try:
-            await elapsed
-        finally:
-            timer.cancel()
+        await wait(self._server.clock, RETRY_SECONDS)
 
 
 def _check_is_object(target: Target) -> None:

@@ -14,7 +14,7 @@ what a function changed in an instance into the tree that it came from.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -54,7 +54,12 @@ class ObjectMeta(Struct, rename="camel", kw_only=True, omit_defaults=True):
 
 
 class Object(Struct, rename="camel", kw_only=True):
-    """One object of the API; a subclass adds the fields of its kind."""
+    """One object of the API; a subclass adds the fields of its kind.
+
+    __resource__    the Resource that a subclass is declared by; `resource_of` returns it
+    """
+
+    __resource__: ClassVar[Any]
 
     api_version: str = ""
     kind: str = ""

@@ -116,8 +116,9 @@ class Resource(Generic[AnyObject]):
     scale               the paths of the subresource scale; None: there is none
     source              where the objects are; None: in the store of the server
 
-    The subresource `status` exists if the class has a field of that name. Raises UnusableType for a
-    class that no schema can describe, and ValueError for versions that do not fit together.
+    The subresource `status` exists if the class has a field of that name. `resource_of` returns the
+    resource of a class, and of the class of each version. Raises UnusableType for a class that no
+    schema can describe, and ValueError for versions that do not fit together.
     """
 
     def __init__(
@@ -151,11 +152,14 @@ class Resource(Generic[AnyObject]):
         self.source = source
         self._short_names = short_names
         self._categories = categories
-        self._namespaced = namespaced
+        self.namespaced = namespaced
         self._columns = columns
         self._selectable_fields = selectable_fields
         self._scale = scale
         self._check()
+        for declared in (type_, *(each.type for each in self.versions.values())):
+            if declared is not None:
+                declared.__resource__ = self
 
     def _check(self) -> None:
         if self.storage_version not in self.versions:
@@ -176,6 +180,10 @@ class Resource(Generic[AnyObject]):
     def type_of(self, version: str) -> type[Object]:
         """Return the class of the objects of a version."""
         return self.versions[version].type or self.type
+
+    def version_of(self, type_: type[Object]) -> str:
+        """Return the first version whose objects have that class."""
+        return next(name for name in self.versions if self.type_of(name) is type_)
 
     # Decorators, which return the function.
 
@@ -248,7 +256,7 @@ class Resource(Generic[AnyObject]):
             "spec": {
                 "group": self.group,
                 "names": self._names(),
-                "scope": "Namespaced" if self._namespaced else "Cluster",
+                "scope": "Namespaced" if self.namespaced else "Cluster",
                 "versions": [self._version(version) for version in self.versions.values()],
             },
         }
@@ -290,6 +298,15 @@ class Resource(Generic[AnyObject]):
             }
             subresources["scale"] = {name: path for name, path in paths.items() if path}
         return subresources
+
+
+def resource_of(type_: type[AnyObject]) -> Resource[AnyObject]:
+    """Return the resource that a class is declared by, the last one if there are several. Raises
+    TypeError if there is none."""
+    resource = vars(type_).get("__resource__")
+    if not isinstance(resource, Resource):
+        raise TypeError(f"no Resource declares the class {type_.__name__}")
+    return resource
 
 
 _ALWAYS = ("served", "storage")

@@ -34,7 +34,7 @@ from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_stor
 from kapiserver.extension.kinds import DeclaredVersion
 from kapiserver.extension.objects import Object
 from kapiserver.extension.sources import ObjectSource
-from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock, wait
 from kapiserver.storage.errors import Conflict, KeyExists, StorageError, Unavailable
 from kapiserver.storage.kv.contract import KV, EventSink, Revision, Watch
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
@@ -192,23 +192,15 @@ class VirtualStore(WrappedStore):
                 pass  # logged
             except Exception:
                 _log.exception("%s: following the source failed; trying again", self._name)
-            await self._sleep(self._source.poll_seconds)
+            await wait(self._clock, self._source.poll_seconds)
 
     def _ticks(self) -> AsyncIterator[None]:
         return self._source.changes() if self._source.has("changes") else self._polls()
 
     async def _polls(self) -> AsyncIterator[None]:
         while True:
-            await self._sleep(self._source.poll_seconds)
+            await wait(self._clock, self._source.poll_seconds)
             yield
-
-    async def _sleep(self, seconds: float) -> None:
-        elapsed = asyncio.Event()
-        timer = self._clock.call_later(seconds, elapsed.set)
-        try:
-            await elapsed.wait()
-        finally:
-            timer.cancel()
 
     @property
     def _name(self) -> str:

@@ -12,7 +12,6 @@ Mirrors pkg/util/webhook/webhook.go of k8s.io/apiserver and tools/clientcmd of c
 
 from __future__ import annotations
 
-import asyncio
 import random
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +42,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     decode_review,
     encode_review,
 )
-from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock, wait
 
 ATTEMPTS = 5
 """The maximum number of attempts of one call."""
@@ -174,21 +173,13 @@ class KubeconfigWebhook:
             except WebhookFailed as error:
                 if attempt == ATTEMPTS or not should_retry(error):
                     raise
-            await self._wait(delay * (1 + _random.random() * _DELAY_JITTER))
+            await wait(self._clock, delay * (1 + _random.random() * _DELAY_JITTER))
             delay *= _DELAY_FACTOR
         raise AssertionError("unreachable")
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
         await self._client.close()
-
-    async def _wait(self, seconds: float) -> None:
-        elapsed = asyncio.Event()
-        timer = self._clock.call_later(seconds, elapsed.set)
-        try:
-            await elapsed.wait()
-        finally:
-            timer.cancel()
 
     def _current_context(self) -> ssl.SSLContext:
         states = self._file_states()

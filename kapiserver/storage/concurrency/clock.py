@@ -37,3 +37,13 @@ class SystemClock:
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, callback)
+
+
+async def wait(clock: Clock, seconds: float) -> None:
+    """Wait until `seconds` of a clock have passed."""
+    elapsed = asyncio.Event()
+    timer = clock.call_later(seconds, elapsed.set)
+    try:
+        await elapsed.wait()
+    finally:
+        timer.cancel()

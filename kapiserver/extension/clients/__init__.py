@@ -1,0 +1,1 @@
+"""Typed clients and informers: objects of a cluster as instances of declared classes."""

@@ -52,7 +52,7 @@ from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
-    from kapiserver.storage.encryption.config import EncryptionFile
+    from kapiserver.storage.encryption.file import EncryptionFile
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ async def open_cluster(
         config, parts = _simulating(config, parts)
     check_signing_files(config.controller_manager)
     basis = _basis(config, parts, host)
-    async with _open_store(config, parts, host, basis.clock) as store:
+    async with _started(basis.encryption), _open_store(config, parts, host, basis.clock) as store:
         observe = basis.metrics.storage_observer(basis.scheme.resource_at)
         kv = MeteredStore(store, observe, root=config.store.key_root)
         cluster = _connect(config, parts, host, basis, kv)
@@ -134,6 +134,19 @@ async def _open_store(config: Config, parts: Parts, host: Host, clock: Clock) ->
         yield parts.kv
     finally:
         await parts.kv.close()
+
+
+@asynccontextmanager
+async def _started(encryption: EncryptionFile | None) -> AsyncIterator[None]:
+    """Call the plugins of KMS providers until the block ends."""
+    if encryption is None:
+        yield
+        return
+    await encryption.start()
+    try:
+        yield
+    finally:
+        await encryption.close()
 
 
 class _Basis(Struct, frozen=True, kw_only=True):
@@ -196,7 +209,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         back_ends=back_ends.get,
         local_kubelet=_local_kubelet(config.simulation, clock),
         new_client=new_client,
-        health=server_health(config.store, kv, custom_resources, rbac=rbac is not None),
+        health=server_health(config.store, kv, custom_resources, encryption, rbac=rbac is not None),
         metrics=metrics,
         audit=make_audit(config.audit, basis.codecs, clock, metrics),
         authenticator=authentication.authenticator,
@@ -301,11 +314,12 @@ def _converter(stores: StoreRegistry) -> Converter:
 def _encryption(settings: StoreSettings, clock: Clock, metrics: Metrics) -> EncryptionFile | None:
     if settings.encryption_provider_config is None:
         return None
-    from kapiserver.storage.encryption.config import EncryptionFile  # loads a YAML parser
+    from kapiserver.storage.encryption.file import EncryptionFile  # loads a YAML parser
 
     return EncryptionFile(
         settings.encryption_provider_config,
         clock,
         is_reloaded=settings.encryption_provider_config_automatic_reload,
         reloads=metrics.encryption_reloads,
+        metrics=metrics.encryption,
     )

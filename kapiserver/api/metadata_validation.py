@@ -7,7 +7,7 @@ additions of pkg/apis/core.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -125,6 +125,26 @@ def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
 def not_negative(value: int, path: Path) -> list[FieldError]:
     """Check that a number is not negative."""
     return [] if value >= 0 else [invalid(path, value, NEGATIVE)]
+
+
+def validate_domain(text: str, path: Path) -> Iterator[FieldError]:
+    """Validate a fully qualified domain name."""
+    name = text.removesuffix(".")
+    if not text:
+        yield required(path)
+        return
+    messages = names.dns1123_subdomain(name)
+    if messages:
+        yield invalid(path, name, ",".join(messages))
+    elif "." not in name:
+        detail = "should be a domain with at least two segments separated by dots"
+        yield invalid(path, name, detail)
+    else:
+        for label in name.split("."):
+            messages = names.dns1123_label(label)
+            if messages:
+                yield invalid(path, label, ",".join(messages))
+                return
 
 
 def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldError]:

@@ -252,7 +252,7 @@ def _internal(error: Exception, info: RequestInfo) -> Tree:
     )
 
 
-def _unreadable(error: Exception, info: RequestInfo) -> Tree:
+def _internal_of_storage(error: Exception, info: RequestInfo) -> Tree:
     return _internal(InternalError(str(error)), info)
 
 
@@ -362,8 +362,9 @@ TABLE: dict[type[Exception], ToStatus] = {
         500, "InternalError", "Internal error occurred: unreadable object"
     ),
     storage.Damaged: _with_message(500, "InternalError"),
-    storage.Undecryptable: _unreadable,
-    storage.Unreadable: _unreadable,
+    storage.EncryptionFailed: _internal_of_storage,
+    storage.Undecryptable: _internal_of_storage,
+    storage.Unreadable: _internal_of_storage,
     storage.DefinitionDeleted: _with_fixed_message(404, "NotFound", str(UnknownResource())),
     storage.ResourceVersionSet: _with_message(500, ""),  # as kube-apiserver
     storage.StoreLocked: _STORE_UNAVAILABLE,

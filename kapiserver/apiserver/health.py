@@ -11,12 +11,15 @@ import contextlib
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.apiserver.config import StoreSettings
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.response import Response, page_not_found, text_response
 from kapiserver.storage.kv.contract import KV
+
+if TYPE_CHECKING:
+    from kapiserver.storage.encryption.file import EncryptionFile
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +87,7 @@ class Health:
     """The health checks of one server, and whether it has started or is draining.
 
     alive       checks of all three paths, by name, beside `ping`
+    working     checks of /healthz and /readyz, by name: a restart does not help a failed one
     ready       checks of /readyz alone, by name
     hooks       steps of the start, each of them a check `poststarthook/NAME` of all three paths
     conditions  functions by hook: such a step is finished once its function has returned true
@@ -93,11 +97,13 @@ class Health:
         self,
         *,
         alive: Mapping[str, HealthCheck] | None = None,
+        working: Mapping[str, HealthCheck] | None = None,
         ready: Mapping[str, HealthCheck] | None = None,
         hooks: Sequence[str] = (),
         conditions: Mapping[str, Callable[[], bool]] | None = None,
     ) -> None:
         self.alive: Mapping[str, HealthCheck] = {"ping": _ping, **(alive or {})}
+        self.working: Mapping[str, HealthCheck] = working or {}
         self.ready: Mapping[str, HealthCheck] = ready or {}
         self.draining = False
         """Whether shutdown has begun."""
@@ -127,9 +133,12 @@ class Health:
 
     def checks(self, path: str) -> Mapping[str, HealthCheck]:
         """Return the checks of `healthz`, `livez` or `readyz`, by name."""
-        if path != "readyz":
+        if path == "livez":
             return {**self.alive, **self._hooks}
-        return {**self.alive, **self.ready, **self._hooks, "shutdown": self._shutdown}
+        if path == "healthz":
+            return {**self.alive, **self.working, **self._hooks}
+        common = {**self.alive, **self.working, **self.ready, **self._hooks}
+        return {**common, "shutdown": self._shutdown}
 
     async def _check_hook(self, name: str) -> None:
         if name in self._unfinished and name in self._conditions and self._conditions[name]():
@@ -164,7 +173,12 @@ class Health:
 
 
 def server_health(
-    settings: StoreSettings, kv: KV, custom_resources: CustomResources, *, rbac: bool
+    settings: StoreSettings,
+    kv: KV,
+    custom_resources: CustomResources,
+    encryption: EncryptionFile | None,
+    *,
+    rbac: bool,
 ) -> Health:
     """Return the checks of a server, none of whose hooks has finished. Some servers have no RBAC,
     or do not read the encryption configuration again."""
@@ -180,8 +194,15 @@ def server_health(
         if not custom_resources.synced:
             raise Unhealthy("the definitions of custom resources are not loaded")
 
+    async def check_kms() -> None:
+        problem = await encryption.problem() if encryption is not None else ""
+        if problem:
+            raise Unhealthy(problem)
+
+    has_kms = encryption is not None and encryption.has_health_check
     return Health(
         alive={"log": check_log, "etcd": check_store},
+        working={"kms-providers": check_kms} if has_kms else {},
         ready={"etcd-readiness": kv.writable, "informer-sync": check_definitions},
         hooks=[hook for hook in HOOKS if present.get(hook, True)],
         conditions={CRD_HOOK: lambda: custom_resources.synced},

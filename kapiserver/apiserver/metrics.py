@@ -19,6 +19,7 @@ from kapiserver.apiserver.authentication.metrics import (
 )
 from kapiserver.apiserver.controller_metrics import ControllerMetrics
 from kapiserver.metrics import MAX_USER_SERIES, Counter, Gauge, Histogram, Observations, Reloads
+from kapiserver.storage.encryption.metrics import EncryptionMetrics
 from kapiserver.storage.wrappers.metered_store import OPERATIONS, Observe
 
 REQUEST_SECONDS = (
@@ -260,6 +261,7 @@ class Metrics:
         self.webhooks = WebhookMetrics()
         self.authorization_reloads = Reloads()
         self.encryption_reloads = Reloads()
+        self.encryption = EncryptionMetrics()
         self.manifest_reloads: dict[str, Reloads] = {}
         """The reloads of the static manifests, by admission plugin."""
         self.match_conditions = MatchConditionMetrics()

@@ -13,6 +13,7 @@
     |   |-- Undecryptable  no configured key decrypts it
     |   `-- Unreadable     it does not decode to an object of its resource
     |       `-- DefinitionDeleted  because the definition of the custom resource was deleted
+    |-- EncryptionFailed   a value cannot be encrypted now
     |-- ConversionRefused  a conversion webhook failed
     |-- ResourceVersionSet a new object has a resourceVersion
     |-- StoreLocked        another process owns the file
@@ -122,6 +123,10 @@ class Undecryptable(Corrupt):
 def _printable(key: str) -> str:
     # Other programs may write keys of any bytes to the same store.
     return key.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+class EncryptionFailed(StorageError):
+    """A value cannot be encrypted now: the KMS plugin fails. The message is for the client."""
 
 
 class Unreadable(Corrupt):

@@ -288,9 +288,27 @@ def test_limited_series() -> None:
 REQUEST = "verb dry_run group version resource subresource scope component"
 SHARED = "verb group version resource subresource scope component"
 WEBHOOK = "name type operation rejected"
+KEY_USE = "transformation_type provider_name key_id_hash apiserver_id_hash"
 KUBERNETES = {
+    "apiserver_storage_data_key_generation_duration_seconds": ("histogram", ""),
+    "apiserver_storage_envelope_transformation_cache_misses_total": ("counter", ""),
     "aggregator_unavailable_apiservice": ("gauge", "name"),
     "aggregator_unavailable_apiservice_total": ("counter", "name reason"),
+    "apiserver_envelope_encryption_dek_source_cache_size": ("gauge", "provider_name"),
+    "apiserver_envelope_encryption_invalid_key_id_from_status_total": (
+        "counter",
+        "provider_name error",
+    ),
+    "apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds": ("gauge", KEY_USE),
+    "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds": (
+        "gauge",
+        "provider_name key_id_hash apiserver_id_hash",
+    ),
+    "apiserver_envelope_encryption_key_id_hash_total": ("counter", KEY_USE),
+    "apiserver_envelope_encryption_kms_operations_latency_seconds": (
+        "histogram",
+        "provider_name method_name grpc_status_code",
+    ),
     "apiserver_request_total": ("counter", f"{REQUEST} code"),
     "apiserver_longrunning_requests": ("gauge", SHARED),
     "apiserver_current_inflight_requests": ("gauge", "request_kind"),

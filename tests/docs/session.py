@@ -50,6 +50,7 @@ class Session:
         self._ports = {port: str(etcd_server.free_port()) for port in PORTS}
         self._environment = _environment(folder)
         (folder / ".variables").touch()
+        (folder / "examples").symlink_to(ROOT / "examples")  # readers have a clone
 
     def run(self, block: Block) -> None:
         """Write the file of a block, or run its commands. Raises AssertionError if the output of

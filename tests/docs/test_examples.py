@@ -15,7 +15,11 @@ from tests.docs.session import readers_environment
 from tests.e2e.programs import TOOLS, start, stop
 
 EXAMPLES = ROOT / "examples"
-OTHER_TESTS = {"go-operator": "tests/clients/test_go.py", "rpc": "tests/rpc/test_examples.py"}
+OTHER_TESTS = {
+    "go-operator": "tests/clients/test_go.py",
+    "kms_plugin": "tests/apiserver/test_kms.py",
+    "rpc": "tests/rpc/test_examples.py",
+}
 """Examples that have a test elsewhere."""
 PLUGINS = ("-p", "no:cacheprovider", "-p", "kapiserver.testing.pytest_plugin")
 TESTED = ("asyncio_operator", "helm_chart", "kopf_operator", "sql_table")

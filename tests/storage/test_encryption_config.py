@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from kapiserver.metrics import Reloads, content_hash
-from kapiserver.storage.encryption.config import (
-    EncryptionFile,
-    InvalidEncryptionConfig,
-    parse_encryption_config,
-)
+from kapiserver.storage.encryption.config import InvalidEncryptionConfig, parse_encryption_config
+from kapiserver.storage.encryption.file import EncryptionFile
 from kapiserver.storage.encryption.transformers import IDENTITY, EncryptionRules, GroupResource
 from tests.clock import ManualClock
+from tests.storage.kmskit import no_kms
 
 HEAD = "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n"
 SECRET = base64.b64encode(bytes(32)).decode()
@@ -32,6 +30,19 @@ def rule(resources: str, provider: str = f"aesgcm: {KEYS}") -> str:
 
 def keyed(keys: str, provider: str = "aesgcm") -> str:
     return rules(rule("secrets", f"{provider}: {{keys: [{keys}]}}"))
+
+
+KMS = "resources[0].providers[0].kms"
+
+
+def kms_rule(settings: str) -> str:
+    fields = {"name": "k", "endpoint": "'unix:///x'"}
+    fields |= dict(pair.split(": ") for pair in settings.split(", ") if pair)
+    return rule("secrets", f"kms: {{{', '.join(f'{n}: {v}' for n, v in fields.items())}}}")
+
+
+def kms(settings: str) -> str:
+    return rules(kms_rule(settings))
 
 
 PLACE = "resources[0].providers[0].aesgcm.keys[0]"
@@ -84,9 +95,29 @@ REFUSED: list[tuple[str, str]] = [
      "the same resource list is not allowed as they will be masked"),
     (rules(rule("'*.'"), rule("secrets")), 'resource "secrets" is masked by earlier rule "*."'),
     (rules(rule("'*.*'"), rule("'*.apps'")), 'resource "*.apps" is masked by earlier rule "*.*"'),
-    (rules(rule("secrets", "kms: {name: k, endpoint: 'unix:///x', apiVersion: v2}")),
-     'resources[0].providers[0].kms: Invalid value: "k": KMS providers are not supported here, '
-     "use aesgcm, aescbc, secretbox or identity"),
+    (kms("apiVersion: v1"), "KMSv1 is deprecated and will only receive security updates going "
+     "forward. Use KMSv2 instead."),
+    (kms(""), "KMSv1 is deprecated and will only receive security updates going forward. Use "
+     "KMSv2 instead."),
+    (kms("apiVersion: v3"), f'{KMS}.apiVersion: Invalid value: "v3": unsupported apiVersion '
+     "apiVersion for KMS provider, only v1 and v2 are supported"),
+    (kms("apiVersion: v2, name: ''"), f"{KMS}.name: Required value: name is a mandatory field for "
+     "a provider"),
+    (kms("apiVersion: v2, name: 'a:b'"), f'{KMS}.name: Invalid value: "a:b": invalid KMS provider '
+     "name a:b, must not contain ':'"),
+    (kms("apiVersion: v2, timeout: 0s"), f'{KMS}.timeout: Invalid value: "0s": timeout should be '
+     "a positive value"),
+    (kms("apiVersion: v2, endpoint: ''"), f'{KMS}.endpoint: Invalid value: "": endpoint is a '
+     "mandatory field for a kms"),
+    (kms("apiVersion: v2, endpoint: 'tcp://x'"), f'{KMS}.endpoint: Invalid value: "tcp://x": '
+     'unsupported scheme "tcp" for KMS provider, only unix is supported'),
+    (kms("apiVersion: v2, cachesize: 9"), f"{KMS}.cachesize: Invalid value: 9: cachesize is not "
+     "supported in v2"),
+    (kms("apiVersion: v1, cachesize: 0"), f"{KMS}.cachesize: Invalid value: 0: cachesize should "
+     "be a positive value, or negative to disable"),
+    (rules(kms_rule("apiVersion: v2"), kms_rule("apiVersion: v2")),
+     'resources[1].providers[0].kms.name: Invalid value: "k": duplicate KMS provider name k, '
+     "names must be unique"),
 ]  # fmt: skip
 
 
@@ -94,7 +125,7 @@ REFUSED: list[tuple[str, str]] = [
 def test_invalid_configurations(text: str, message: str) -> None:
     """An invalid configuration is refused with kube-apiserver's message, without secrets."""
     with pytest.raises(InvalidEncryptionConfig) as caught:
-        parse_encryption_config(text.encode(), "file")
+        parse_encryption_config(text.encode(), "file", no_kms)
     assert str(caught.value) == message
 
 
@@ -119,7 +150,7 @@ UNREADABLE: list[tuple[str, str]] = [
 def test_strict_decoding(text: str, message: str) -> None:
     """Unknown and repeated fields, kinds and types are refused, as by a strict decoder."""
     with pytest.raises(InvalidEncryptionConfig) as caught:
-        parse_encryption_config(text.encode(), "file")
+        parse_encryption_config(text.encode(), "file", no_kms)
     prefix = f'error decoding encryption provider configuration file "file": {message}'
     assert str(caught.value).startswith(prefix)
 
@@ -139,7 +170,9 @@ def test_json() -> None:
         '{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1","resources":'
         '[{"resources":["secrets"],"providers":[{"identity":{}}]}]}'
     )
-    assert list(parse_encryption_config(text.encode(), "file")) == [GroupResource("", "secrets")]
+    assert list(parse_encryption_config(text.encode(), "file", no_kms)) == [
+        GroupResource("", "secrets")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -162,9 +195,9 @@ def test_precedence(group: str, resource: str, sealed_with: bytes) -> None:
         rule("'*.'", f"aesgcm: {KEYS}"),
         rule("'*.*'", f"aesgcm: {KEYS}"),
     )
-    transformer = EncryptionRules(parse_encryption_config(text.encode(), "file")).transformer_for(
-        group, resource
-    )
+    transformer = EncryptionRules(
+        parse_encryption_config(text.encode(), "file", no_kms)
+    ).transformer_for(group, resource)
     assert transformer is not None
     sealed = transformer.encrypt(b"v", "/key")
     assert sealed.startswith(b"k8s:enc:%b:v1:one:" % sealed_with)
@@ -173,13 +206,13 @@ def test_precedence(group: str, resource: str, sealed_with: bytes) -> None:
 
 def test_resources_without_a_rule() -> None:
     """A resource without a rule has no transformer, unless the file may be reloaded."""
-    overrides = parse_encryption_config(rules(rule("secrets")).encode(), "file")
+    overrides = parse_encryption_config(rules(rule("secrets")).encode(), "file", no_kms)
     assert EncryptionRules(overrides).transformer_for("", "pods") is None
     with_reload = EncryptionRules(overrides, replaceable=True)
     pods = with_reload.transformer_for("", "pods")
     assert pods is not None
     assert pods.encrypt(b"v", "/key") == b"v"
-    with_reload.replace(parse_encryption_config(rules(rule("'*.*'")).encode(), "file"))
+    with_reload.replace(parse_encryption_config(rules(rule("'*.*'")).encode(), "file", no_kms))
     assert pods.encrypt(b"v", "/key").startswith(b"k8s:enc:aesgcm:v1:one:")
 
 

@@ -21,6 +21,7 @@ from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 from tests.storage.etcd_server import Member, running_member
+from tests.storage.kmskit import no_kms
 from tests.storage.objectkit import (
     JSON,
     PROTOBUF,
@@ -50,7 +51,7 @@ def configured(*providers: str, resources: str = "secrets, configmaps") -> Encry
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n"
         f"resources: [{{resources: [{resources}], providers: [{', '.join(lines)}]}}]"
     )
-    return EncryptionRules(parse_encryption_config(text.encode(), "test"), replaceable=True)
+    return EncryptionRules(parse_encryption_config(text.encode(), "test", no_kms), replaceable=True)
 
 
 @pytest.fixture(scope="module")

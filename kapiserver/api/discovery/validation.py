@@ -16,7 +16,7 @@ from kapiserver.api.errors import (
     too_many,
 )
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata_validation import immutable
+from kapiserver.api.metadata_validation import immutable, validate_domain
 from kapiserver.api.types import Tree
 
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
@@ -53,7 +53,7 @@ def _validate_endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[Field
         yield too_many(addresses_path, len(addresses), ADDRESSES_MAX)
     for index, address in enumerate(addresses):
         if type_ == "FQDN":
-            yield from _validate_domain(address, addresses_path[index])
+            yield from validate_domain(address, addresses_path[index])
         elif type_ in _VERSIONS:
             yield from _validate_address(address, addresses_path[index], type_)
     node, topology = endpoint.get("nodeName"), endpoint.get("deprecatedTopology") or {}
@@ -82,25 +82,6 @@ def _validate_address(text: str, path: Path, type_: str) -> Iterator[FieldError]
         if addresses.family_of(text) != _VERSIONS[type_]:
             yield invalid(path, text, f"must be an {type_} address")
         yield from validate_format(addresses.ordinary_ip, text, path)
-
-
-def _validate_domain(text: str, path: Path) -> Iterator[FieldError]:
-    name = text.removesuffix(".")
-    if not text:
-        yield required(path)
-        return
-    messages = names.dns1123_subdomain(name)
-    if messages:
-        yield invalid(path, name, ",".join(messages))
-    elif "." not in name:
-        detail = "should be a domain with at least two segments separated by dots"
-        yield invalid(path, name, detail)
-    else:
-        for label in name.split("."):
-            messages = names.dns1123_label(label)
-            if messages:
-                yield invalid(path, label, ",".join(messages))
-                return
 
 
 def _validate_hints(hints: Sequence[Tree], path: Path, check: names.Check) -> Iterator[FieldError]:

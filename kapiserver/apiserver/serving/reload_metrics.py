@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 
+from kapiserver.apiserver.identity import server_id_hash
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.metrics import Reloads
 
@@ -19,7 +16,7 @@ def reload_families(
     reloads: Mapping[tuple[str, ...], Reloads],
 ) -> Iterator[Family]:
     """Yield the families of the reloads of a kind of file, by the values of the labels."""
-    server = _server_id_hash()
+    server = server_id_hash()
     yield Family(
         name=f"{prefix}_automatic_reloads_total",
         type="counter",
@@ -53,7 +50,7 @@ def reload_families(
 
 def key_fetch_families(fetches: Mapping[str, Reloads]) -> Iterator[Family]:
     """Yield the families of the fetches of keys, by the hash of the issuer's URL."""
-    prefix, server = "apiserver_authentication_jwt_authenticator_jwks_fetch", _server_id_hash()
+    prefix, server = "apiserver_authentication_jwt_authenticator_jwks_fetch", server_id_hash()
     yield Family(
         name=f"{prefix}_last_timestamp_seconds",
         type="gauge",
@@ -72,12 +69,3 @@ def key_fetch_families(fetches: Mapping[str, Reloads]) -> Iterator[Family]:
         labels=("jwt_issuer_hash", "apiserver_id_hash", "hash"),
         series=[((issuer, server, each.hash), 1) for issuer, each in fetches.items() if each.hash],
     )
-
-
-@functools.cache
-def _server_id_hash() -> str:
-    """Return the hash of the name that kube-apiserver gives to a server of this host."""
-    parts = (platform.node().encode(), b"kube-apiserver")
-    digest = hashlib.sha256(b"".join(len(each).to_bytes(2) + each for each in parts)).digest()
-    name = base64.b32encode(digest[:16]).decode().rstrip("=").lower()
-    return f"sha256:{hashlib.sha256(f'apiserver-{name}'.encode()).hexdigest()}"

@@ -27,6 +27,7 @@ from kapiserver.apiserver.metrics import (
     WebhookLabels,
 )
 from kapiserver.apiserver.serving.controller_families import controller_families
+from kapiserver.apiserver.serving.encryption_families import encryption_families
 from kapiserver.apiserver.serving.families import counts, histogram, numbers
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
@@ -51,6 +52,7 @@ class ServerFamilies:
         yield from self._authentication()
         yield from self._authenticators()
         yield from self._reloads()
+        yield from encryption_families(self._server.metrics.encryption)
         yield from self._admission()
         yield from self._policies()
         yield from self._audit()

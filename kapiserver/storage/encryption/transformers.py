@@ -1,6 +1,7 @@
 """Encryption of stored values: transformers, and which resources use which.
 
-An encrypted value begins with `k8s:enc:PROVIDER:v1:KEYNAME:`, followed by the provider's bytes. The
+An encrypted value begins with `k8s:enc:PROVIDER:v1:KEYNAME:`, or `k8s:enc:kms:v2:PROVIDERNAME:` for
+a KMS provider (`kms_provider.py`), followed by the provider's bytes. The
 first provider of a list encrypts; every provider decrypts. A value that another provider than the
 first decrypted is stale: the next update rewrites it. Knows no file, no store and no object.
 Cryptography libraries are imported when a key is configured. Mirrors apiserver/pkg/storage/value of
@@ -9,13 +10,17 @@ k8s.io/apiserver, bytes and messages included.
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from kapiserver.api.go_format import join_errors
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import aead
 
 ENCRYPTED_PREFIX = b"k8s:enc:"
 """Every encrypted value begins with this."""
@@ -44,8 +49,25 @@ class Transformer(Protocol):
     def decrypt(self, stored: bytes, key: str) -> DecryptResult:
         """Return the decrypted value. Raises DecryptionError."""
 
+    def needs_keys(self, values: Sequence[bytes]) -> bool:
+        """Return whether `load_keys` has to load keys of stored values."""
 
-class Identity:
+    async def load_keys(self, values: Sequence[bytes]) -> None:
+        """Load the keys of stored values that a KMS plugin has to decrypt. `decrypt` reports those
+        that cannot be loaded."""
+
+
+class LocalTransformer:
+    """The base class of transformers that have all their keys."""
+
+    def needs_keys(self, values: Sequence[bytes]) -> bool:  # noqa: ARG002 - required by the protocol
+        return False
+
+    async def load_keys(self, values: Sequence[bytes]) -> None:
+        pass
+
+
+class Identity(LocalTransformer):
     """Stores values unencrypted, and rejects encrypted ones."""
 
     def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - required by the protocol
@@ -60,7 +82,7 @@ class Identity:
 IDENTITY = Identity()
 
 
-class AESGCM:
+class AESGCM(LocalTransformer):
     """AES in Galois/Counter Mode: a random nonce and the ciphertext. The key in the store is
     authenticated, so that a value only decrypts under its own key."""
 
@@ -70,24 +92,60 @@ class AESGCM:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers import aead
 
+        self._make_cipher = aead.AESGCM
         self._cipher = aead.AESGCM(secret)
         self._error_class = InvalidTag
 
     def encrypt(self, value: bytes, key: str) -> bytes:
-        nonce = os.urandom(self._NONCE)
-        return nonce + self._cipher.encrypt(nonce, value, key.encode())
+        return self._encrypt_with(self._cipher, value, key)
 
     def decrypt(self, stored: bytes, key: str) -> DecryptResult:
+        return DecryptResult(self._decrypt_with(self._cipher, stored, key))
+
+    def _encrypt_with(self, cipher: aead.AESGCM, value: bytes, key: str) -> bytes:
+        nonce = os.urandom(self._NONCE)
+        return nonce + cipher.encrypt(nonce, value, key.encode())
+
+    def _decrypt_with(self, cipher: aead.AESGCM, stored: bytes, key: str) -> bytes:
         if len(stored) < self._NONCE:
             raise DecryptionError(_TOO_SHORT)
         nonce, content = stored[: self._NONCE], stored[self._NONCE :]
         try:
-            return DecryptResult(self._cipher.decrypt(nonce, content, key.encode()))
+            return cipher.decrypt(nonce, content, key.encode())
         except (self._error_class, ValueError) as error:
             raise DecryptionError("cipher: message authentication failed") from error
 
 
-class AESCBC:
+class ExtendedNonceAESGCM(AESGCM):
+    """AES in Galois/Counter Mode with a key of its own for each value: 32 random bytes, from which
+    HKDF derives the key (RFC 5869, the expand step with SHA-256), and what AESGCM makes with it.
+    Values of a KMS provider are encrypted so. Mirrors aes_extended_nonce.go."""
+
+    _INFO = _SEED = 32
+
+    def __init__(self, seed: bytes) -> None:
+        """Take a seed of at least 32 bytes. Raises ValueError for a shorter one."""
+        if len(seed) < self._SEED:
+            raise ValueError(f"invalid seed length {len(seed)} used for key generation")
+        super().__init__(seed[: self._SEED])
+        self._seed = seed
+
+    def encrypt(self, value: bytes, key: str) -> bytes:
+        info = os.urandom(self._INFO)
+        return info + self._encrypt_with(self._derived(info), value, key)
+
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:
+        if len(stored) < self._INFO:
+            raise DecryptionError(_TOO_SHORT)
+        cipher = self._derived(stored[: self._INFO])
+        return DecryptResult(self._decrypt_with(cipher, stored[self._INFO :], key))
+
+    def _derived(self, info: bytes) -> aead.AESGCM:
+        # The first block of the expand step is as long as the key.
+        return self._make_cipher(hmac.digest(self._seed, info + b"\x01", "sha256"))
+
+
+class AESCBC(LocalTransformer):
     """AES in Cipher Block Chaining mode with PKCS #7 padding: a random initialization vector and
     the ciphertext. Values are not authenticated."""
 
@@ -121,7 +179,7 @@ class AESCBC:
         return DecryptResult(padded[:-padding])
 
 
-class Secretbox:
+class Secretbox(LocalTransformer):
     """XSalsa20 and Poly1305, as NaCl's secretbox: a random nonce and the ciphertext."""
 
     _NONCE = 24
@@ -160,6 +218,12 @@ class PrefixTransformers:
     def __init__(self, transformers: Sequence[PrefixTransformer], *, unknown_prefix: str) -> None:
         """Take the transformers, and the error message for values of an unknown prefix."""
         self._transformers = tuple(transformers)
+        self._remote = [
+            candidate
+            for candidate in self._transformers
+            if not isinstance(candidate.transformer, (LocalTransformer, PrefixTransformers))
+        ]
+        """Those whose keys may have to be loaded; keyed providers have theirs."""
         self._unknown_prefix = unknown_prefix
 
     def encrypt(self, value: bytes, key: str) -> bytes:
@@ -180,6 +244,21 @@ class PrefixTransformers:
                 continue
             return DecryptResult(result.value, result.stale or number > 0)
         raise DecryptionError(join_errors(errors) or self._unknown_prefix)
+
+    def needs_keys(self, values: Sequence[bytes]) -> bool:
+        return any(
+            candidate.transformer.needs_keys(_contents(values, candidate.prefix))
+            for candidate in self._remote
+        )
+
+    async def load_keys(self, values: Sequence[bytes]) -> None:
+        for candidate in self._remote:
+            await candidate.transformer.load_keys(_contents(values, candidate.prefix))
+
+
+def _contents(values: Sequence[bytes], prefix: bytes) -> Sequence[bytes]:
+    """Return what follows the prefix in the values that have it."""
+    return [value[len(prefix) :] for value in values if value.startswith(prefix)]
 
 
 class GroupResource(NamedTuple):
@@ -249,3 +328,9 @@ class ResourceTransformer:
 
     def decrypt(self, stored: bytes, key: str) -> DecryptResult:
         return self.current.decrypt(stored, key)
+
+    def needs_keys(self, values: Sequence[bytes]) -> bool:
+        return self.current.needs_keys(values)
+
+    async def load_keys(self, values: Sequence[bytes]) -> None:
+        await self.current.load_keys(values)

@@ -8,8 +8,6 @@ gives, which may differ from theirs. Revisions do not change. Knows no webhook a
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
@@ -27,7 +25,7 @@ from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES
 from kapiserver.storage.cache.offload import Offloader, Result
 from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX
-from kapiserver.storage.errors import Conflict, ConversionRefused, StorageError, Unavailable
+from kapiserver.storage.errors import Conflict, ConversionRefused
 from kapiserver.storage.kv.contract import (
     KV,
     EventSink,
@@ -39,10 +37,8 @@ from kapiserver.storage.kv.contract import (
     Revision,
     Watch,
 )
+from kapiserver.storage.wrappers.ordered_sink import OrderedSink
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
-
-MAX_PENDING_EVENTS = 10_000
-"""Limit of the events that wait for conversion; beyond it the watch ends."""
 
 Convert: TypeAlias = Callable[[Sequence[Tree], GroupVersion], Awaitable[Sequence[Tree]]]
 """Converts objects to a version, in order. Raises ConversionRefused."""
@@ -126,7 +122,7 @@ class ConvertingStore(WrappedStore):
         return (await self._kv.get(key)).item
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
-        converting = _ConvertingSink(sink, self)
+        converting = OrderedSink(sink, self.convert_events)
         converting.watch = self._kv.watch(prefix, after=after, sink=converting)
         return converting
 
@@ -207,76 +203,3 @@ class ConvertingStore(WrappedStore):
             return None
         self._codecs.scheme.default(result)
         return result
-
-
-class _Progress(Struct, frozen=True):
-    revision: Revision
-
-
-class _ConvertingSink:
-    """Converts the events of a watch for another sink; also the watch that callers get."""
-
-    def __init__(self, sink: EventSink, store: ConvertingStore) -> None:
-        self.watch: Watch | None = None
-        self._sink = sink
-        self._store = store
-        self._pending: deque[Sequence[KVEvent] | _Progress] = deque()
-        self._task: asyncio.Task[None] | None = None
-        self._ended = False
-
-    # The sink of the watch of the store below.
-
-    def on_events(self, batch: Sequence[KVEvent]) -> None:
-        self._enqueue(batch)
-
-    def on_progress(self, revision: Revision) -> None:
-        self._enqueue(_Progress(revision))
-
-    def on_closed(self, error: Exception | None) -> None:
-        if not self._ended:
-            self._ended = True
-            self._pending.clear()
-            if self._task is not None:
-                self._task.cancel()
-            self._sink.on_closed(error)
-
-    # The watch that callers get.
-
-    def cancel(self) -> None:
-        """End the watch."""
-        if self.watch is not None:
-            self.watch.cancel()
-        self.on_closed(None)
-
-    def request_progress(self) -> None:
-        """Request a call of `on_progress`."""
-        if self.watch is not None:
-            self.watch.request_progress()
-
-    def _enqueue(self, item: Sequence[KVEvent] | _Progress) -> None:
-        if self._ended:
-            return
-        self._pending.append(item)
-        if len(self._pending) > MAX_PENDING_EVENTS:
-            self._fail(Unavailable("too many events wait for conversion"))
-        elif self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        try:
-            while self._pending:
-                item = self._pending.popleft()
-                if isinstance(item, _Progress):
-                    self._sink.on_progress(item.revision)
-                else:
-                    self._sink.on_events(await self._store.convert_events(item))
-        except StorageError as error:
-            self._fail(error)
-        finally:
-            self._task = None
-
-    def _fail(self, error: StorageError) -> None:
-        self._task = None
-        self.on_closed(error)
-        if self.watch is not None:
-            self.watch.cancel()

@@ -1,8 +1,9 @@
 """A store that encrypts values at rest.
 
 Values are encrypted on writes and decrypted on get, range, watch and conflicts; keys are not
-encrypted. A value that cannot be decrypted is passed on as stored: decoding it reports the error,
-and other objects are not affected. Knows no cipher and no object.
+encrypted. A read waits for the keys that a KMS plugin has to decrypt first. A value that cannot be
+decrypted is passed on as stored: decoding it reports the error, and other objects are not affected.
+Knows no cipher and no object.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kapiserver.storage.kv.contract import (
     Revision,
     Watch,
 )
+from kapiserver.storage.wrappers.ordered_sink import OrderedSink
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 
 
@@ -38,12 +40,14 @@ class EncryptedStore(WrappedStore):
         read = await self._kv.get(key, revision=revision)
         if read.item is None:
             return read
+        await self._load_keys([read.item.value])
         return GetResult(self._item(read.item), read.revision)
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
     ) -> RangeResult:
         page = await self._kv.range(prefix, start=start, limit=limit, revision=revision)
+        await self._load_keys([item.value for item in page.items])
         return replace(page, items=[self._item(item) for item in page.items])
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
@@ -54,24 +58,44 @@ class EncryptedStore(WrappedStore):
         try:
             return await self._kv.update(key, encrypted, expected=expected, ttl=ttl)
         except Conflict as error:
-            error.value = self._value(error.value, key)
+            await self._decrypt_conflict(error, key)
             raise
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         try:
             return await self._kv.delete(key, expected=expected)
         except Conflict as error:
-            error.value = self._value(error.value, key)
+            await self._decrypt_conflict(error, key)
             raise
 
+    async def _decrypt_conflict(self, error: Conflict, key: str) -> None:
+        if error.value is not None:
+            await self._load_keys([error.value])
+            error.value = self._value(error.value, key)
+
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
-        return self._kv.watch(prefix, after=after, sink=_DecryptingSink(sink, self))
+        decrypting = _DecryptingSink(sink, self)
+        decrypting.watch = self._kv.watch(prefix, after=after, sink=decrypting)
+        return decrypting
 
     async def history(
         self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
     ) -> HistoryPage:
         page = await self._kv.history(prefix, after, until, limit, previous=previous)
-        return replace(page, events=[self.decrypt_event(event) for event in page.events])
+        return replace(page, events=await self.load_and_decrypt(page.events))
+
+    async def load_and_decrypt(self, events: Sequence[KVEvent]) -> Sequence[KVEvent]:
+        """Return the events with their values decrypted, and wait for their keys."""
+        await self._load_keys(_values(events))
+        return [self.decrypt_event(event) for event in events]
+
+    def needs_keys(self, events: Sequence[KVEvent]) -> bool:
+        """Return whether keys of the events are not in memory."""
+        return self._transformer.needs_keys(_values(events))
+
+    async def _load_keys(self, values: Sequence[bytes]) -> None:
+        if self._transformer.needs_keys(values):
+            await self._transformer.load_keys(values)
 
     def decrypt_event(self, event: KVEvent) -> KVEvent:
         """Return the event with its values decrypted."""
@@ -97,15 +121,29 @@ class EncryptedStore(WrappedStore):
             return value
 
 
-class _DecryptingSink:
-    """Decrypts the events of a watch for another sink."""
+def _values(events: Sequence[KVEvent]) -> list[bytes]:
+    return [
+        value for event in events for value in (event.value, event.previous) if value is not None
+    ]
+
+
+class _DecryptingSink(OrderedSink):
+    """Decrypts the events of a watch for another sink: at once if their keys are in memory."""
 
     def __init__(self, sink: EventSink, store: EncryptedStore) -> None:
-        self._sink = sink
+        super().__init__(sink, store.load_and_decrypt)
         self._store = store
-        self.on_progress = sink.on_progress
-        self.on_closed = sink.on_closed
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Pass on events with decrypted values."""
-        self._sink.on_events([self._store.decrypt_event(event) for event in batch])
+        if self.is_waiting or self._store.needs_keys(batch):
+            super().on_events(batch)
+        else:
+            self._sink.on_events([self._store.decrypt_event(event) for event in batch])
+
+    def on_progress(self, revision: Revision) -> None:
+        """Pass progress on, after events that wait for keys."""
+        if self.is_waiting:
+            super().on_progress(revision)
+        else:
+            self._sink.on_progress(revision)

@@ -51,6 +51,16 @@ def add_explore_command(commands: _Commands) -> None:
         "roles in --crds. Default: an administrator.",
     )  # fmt: skip
     explore.add_argument(
+        "--before", default="", metavar="COMMAND",
+        help="The command of an earlier version of the operator, which runs the first steps before "
+        "an upgrade. Default: no upgrades.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--stale-reads", action="store_true",
+        help="In a stale view, show old objects to reads of the newest revision, too. Off by "
+        "default: only lists with resourceVersion=0 and watches are old.",
+    )  # fmt: skip
+    explore.add_argument(
         "--simulate", action="store_true",
         help="Give the workload nodes and pods. Off by default.",
     )  # fmt: skip
@@ -113,6 +123,8 @@ def _run(options: argparse.Namespace) -> int:
         sources=options.crds,
         user=options.user,
         simulate=options.simulate,
+        stale_reads=options.stale_reads,
+        earlier_version=CommandLauncher(shlex.split(options.before)) if options.before else None,
     )
     limits = Options(
         seconds=options.seconds,
@@ -139,8 +151,9 @@ def _repeat_command(options: argparse.Namespace, command: list[str]) -> str:
         words += ["--crds", path]
     if options.user:
         words += ["--as", options.user]
-    if options.simulate:
-        words.append("--simulate")
+    words += ["--before", options.before] if options.before else []
+    words += ["--stale-reads"] if options.stale_reads else []
+    words += ["--simulate"] if options.simulate else []
     text = shlex.join(words).replace("{", "{{").replace("}", "}}")
     operator = shlex.join(command).replace("{", "{{").replace("}", "}}")
     return f"{text} --plan '{{plan}}' -- {operator}"

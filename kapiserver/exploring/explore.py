@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from kapiserver.exploring.history import History
 from kapiserver.exploring.oracles import Fault, Reference, Run, judge, learn_reference
-from kapiserver.exploring.planner import make_plans
+from kapiserver.exploring.planner import Choice, make_plans
 from kapiserver.exploring.plans import PLAIN, Plan
 from kapiserver.exploring.session import Pace, Session, Setup, open_session
 from kapiserver.exploring.states import learn_expectation
@@ -87,7 +87,12 @@ async def explore(
         faults = judge(Run(plan=PLAIN, history=histories[0], reference=reference))
         if faults:
             result.findings.append(Finding(plan=PLAIN, faults=faults, history=histories[0]))
-        plans = list(options.only) or make_plans(histories[0], expectation.names, options.seed)
+        choice = Choice(
+            seed=options.seed,
+            stale_reads=setup.stale_reads,
+            has_earlier_version=setup.earlier_version is not None,
+        )
+        plans = list(options.only) or make_plans(histories[0], expectation.names, choice)
         work = _Work(
             plans[: options.plans], time.monotonic() + options.seconds, result, on_progress
         )

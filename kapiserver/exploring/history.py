@@ -14,6 +14,8 @@ from kapiserver.api.types import Tree
 OPERATOR, WORKLOAD, SERVER, OTHER = "the operator", "the workload", "the server", "another writer"
 """Who sends a request or commits a write. The server's controllers are the server."""
 
+OTHER_ANNOTATION = "explore.kapiserver.dev/other-writer"
+"""What another writer sets, and must survive."""
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 UNRECORDED = frozenset({"events", "events.events.k8s.io"})
 """Resources whose objects are notes, not state."""

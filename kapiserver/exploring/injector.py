@@ -1,7 +1,8 @@
-"""Injects a plan into a run: called around each request, after each commit and before each step.
+"""Injects a plan into a run: called around each request, before each step and when the operator is
+quiet.
 
-A point may trigger several injections. What happens to the operator (kill, start, pause) is the
-session's work, behind the protocol Director.
+What lasts ends at its point `until`, or without one when the operator is quiet. What happens to
+the operator's processes is the session's work, behind the protocol Director.
 """
 
 from __future__ import annotations
@@ -13,86 +14,165 @@ from typing import Protocol
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
+from kapiserver.exploring.gates import Gates, StaleView
 from kapiserver.exploring.history import LEASES, ObjectRef, Request
-from kapiserver.exploring.plans import Injection, Plan, Point, step_point
+from kapiserver.exploring.plans import Injection, Plan, Point, parse_point, step_point
+from kapiserver.exploring.refusals import REFUSALS, Refusal
 from kapiserver.exploring.tracer import Tracer
 from kapiserver.testing.history.request_record import decode_body, name_in_body
 
+AT_STEPS = (
+    "crash-idle", "down", "stale", "delay", "miss", "overlap", "takeover", "advance", "upgrade",
+)  # fmt: skip
+"""Actions that begin before a step."""
+
 
 class Director(Protocol):
-    """What an injector does to the operator's instances."""
+    """What an injector does to the operator's instances, to the objects and to the time."""
 
     async def crash(self, instance: int) -> None:
         """Kill an instance; return when it has ended."""
 
-    def restart(self) -> None:
-        """Start an instance soon."""
-
     async def crash_all(self) -> None:
         """Kill all instances; return when they have ended."""
 
+    async def stop_oldest(self) -> None:
+        """Stop the oldest instance as a rolling update does; return when it has ended."""
+
+    def restart(self) -> int:
+        """Start an instance soon; return its number."""
+
+    def take_over(self, instance: int) -> None:
+        """Pause an instance until another one works in its place; return at once."""
+
+    async def write_as_other(self, reference: ObjectRef) -> None:
+        """Change an object as another writer does."""
+
+    async def advance(self, seconds: float) -> None:
+        """Move the server's clock forward."""
+
+    def expire_watches(self, resource: str) -> None:
+        """End the operator's watches of a resource with 410 Expired."""
+
 
 class Injector:
-    """The injections of one run, an `apiserver.faults.Faults` behind those of the server."""
+    """The injections of one run; an `apiserver.faults.Faults` inside of those of the server."""
 
-    def __init__(self, tracer: Tracer, director: Director, body_limit: int) -> None:
+    def __init__(self, tracer: Tracer, director: Director, *, stale_reads: bool) -> None:
         self._tracer = tracer
         self._director = director
-        self._body_limit = body_limit
+        self._stale_reads = stale_reads
         self.instances: dict[str, int] = {}
         """The numbers of the operator's instances, by their Authorization header."""
         self.dead: set[int] = set()
         """Instances that were killed: their requests get no response."""
+        self.gates = Gates()
         self.begin(Plan(), lambda reference: reference)
 
     def begin(self, plan: Plan, normalise: Callable[[ObjectRef], ObjectRef]) -> None:
         """Inject another plan from now on; `normalise` makes names that all runs have."""
         self.instances.clear()
         self.dead.clear()
+        self.gates = Gates()
         self._plan = plan
         self._normalise = normalise
         self._counts: Counter[Point] = Counter()
         self._points: dict[int, Point] = {}
-        self._due: dict[Point, list[Injection]] = {}
-        self._pending = set(plan.injections)
-        for injection in plan.injections:
-            self._due.setdefault(injection.point, []).append(injection)
+        self._pending = list(plan.injections)
+        self._lasting: list[Injection] = []
+        self._refused: dict[Injection, int] = {}
+        self._revisions: dict[Point, int] = {}
+        """The revision of the store at each point at which a stale view may begin."""
 
     @property
-    def pending(self) -> frozenset[Injection]:
+    def pending(self) -> tuple[Injection, ...]:
         """The injections whose points have not come."""
-        return frozenset(self._pending)
+        return tuple(self._pending)
 
     # Points.
 
-    def _count(self, verb: str, reference: ObjectRef, subresource: str) -> Point:
-        """Return the point of what happens now."""
-        kind = Point(verb, self._normalise(reference), subresource, 0)
+    def _count(self, request: Request) -> Point:
+        """Return the point of a write."""
+        target = self._normalise(request.object)
+        kind = Point(request.verb, target, request.subresource, 0)
         self._counts[kind] += 1
-        return Point(verb, kind.object, subresource, self._counts[kind])
+        return Point(request.verb, target, request.subresource, self._counts[kind])
 
     def _take(self, point: Point, *actions: str) -> list[Injection]:
-        """Return the injections of these actions that a point triggers, once."""
+        """Return the injections of these actions that a point triggers, once each."""
         triggered = [
             injection
-            for injection in self._due.get(point, ())
-            if injection.action in actions and injection in self._pending
+            for injection in self._pending
+            if injection.point == point and injection.action in actions
         ]
-        self._pending.difference_update(triggered)
         for injection in triggered:
-            self._tracer.mark(f"it {injection}")
+            self._pending.remove(injection)
+            self._tracer.mark(f"{injection}")
         return triggered
 
     async def before_step(self, index: int) -> None:
         """Inject what is due before a step; `index` is the number of steps at the end."""
         point = step_point(index)
-        for injection in self._plan.injections:
-            if injection.until == point and injection.action == "down":
+        self._revisions[point] = self._tracer.revision
+        for injection in [item for item in self._lasting if item.until == point]:
+            await self._end(injection)
+        for injection in self._take(point, *AT_STEPS):
+            await self._begin(injection)
+
+    async def _begin(self, injection: Injection) -> None:
+        """Begin what happens before a step."""
+        director = self._director
+        match injection.action:
+            case "crash-idle":
+                await director.crash_all()
+                director.restart()
+            case "down":
+                await director.crash_all()
+                self._lasting.append(injection)
+            case "stale":
+                await director.crash_all()
+                revision = self._revisions.get(parse_point(injection.argument), 0)
+                instance = director.restart()
+                if revision:
+                    self.gates.show(StaleView(revision, instance, self._stale_reads))
+                self._lasting.append(injection)
+            case "delay" | "miss":
+                self.gates.hold(injection.argument)
+                self._lasting.append(injection)
+            case "overlap":
+                director.restart()
+                self._lasting.append(injection)
+            case "takeover":
+                director.take_over(min(self.instances.values()))
+            case "advance":
+                await director.advance(float(injection.argument))
+            case "upgrade":
+                await director.stop_oldest()
+                director.restart()
+
+    async def on_quiet(self, *, is_blocked: bool = False) -> bool:
+        """End what lasts until the operator has settled; report whether something has ended.
+        If the run is blocked, because a step waits for the operator, end everything that lasts."""
+        ending = [item for item in self._lasting if is_blocked or item.until is None]
+        for injection in ending:
+            await self._end(injection)
+        return bool(ending)
+
+    async def _end(self, injection: Injection) -> None:
+        self._lasting.remove(injection)
+        self._tracer.mark(f"the end of: {injection}")
+        match injection.action:
+            case "down":
                 self._director.restart()
-        for injection in self._take(point, "crash-idle", "down"):
-            await self._director.crash_all()
-            if injection.action == "crash-idle":
-                self._director.restart()
+            case "stale":
+                self.gates.show(None)
+            case "delay":
+                self.gates.release(injection.argument)
+            case "miss":
+                self.gates.discard(injection.argument)
+                self._director.expire_watches(injection.argument)
+            case "overlap":
+                await self._director.stop_oldest()
 
     # Around requests.
 
@@ -102,17 +182,19 @@ class Injector:
         if instance in self.dead:
             raise DropConnection
         name, body = http.info.name, b""
-        if http.method in ("POST", "PUT", "PATCH", "DELETE"):
-            body = await http.read_body(self._body_limit)
+        if http.method != "GET":
+            body = await http.read_body(self._tracer.server.config.limits.body_limit)
         if http.info.verb == "create" and not name:
             name = self._name(http, body)
         request = self._tracer.open_request(http, instance, name, body)
         http.on_complete(lambda http: self._tracer.close_request(http, _status(http)))
-        if instance and request.is_write and request.object.resource != LEASES:
-            point = self._count(request.verb, request.object, request.subresource)
-            self._points[request.position] = point
-            await self._before_write(point, request)
-        return None
+        if not instance:
+            return None
+        if request.is_write and request.object.resource != LEASES:
+            point = self._points[request.position] = self._count(request)
+            self._revisions[point] = self._tracer.revision
+            await self._before_write(point, request, http)
+        return await self.gates.before(self._tracer.server, http, instance, request.object.resource)
 
     def _name(self, http: HttpRequest, body: bytes) -> str:
         """Return the name in the body of a create, "" if there is none."""
@@ -123,10 +205,32 @@ class Injector:
         except Exception:  # the handler reports a bad body
             return ""
 
-    async def _before_write(self, point: Point, request: Request) -> None:
+    async def _before_write(self, point: Point, request: Request, http: HttpRequest) -> None:
         for injection in self._take(point, "crash-before"):
+            await self._crash(injection, request)
+        for injection in self._take(point, "delay", "miss", "takeover"):
+            if injection.action == "takeover":
+                self._director.take_over(request.instance)
+            else:
+                await self._begin(injection)
+        for injection in self._take(point, "conflict"):
+            await self._director.write_as_other(request.object)
             request.injected = injection.action
-            await self._crash(request)
+        for injection in self._take(point, "refuse"):
+            self._refused[injection] = 0
+        for injection in list(self._refused):
+            self._refuse(injection, request, http)
+
+    def _refuse(self, injection: Injection, request: Request, http: HttpRequest) -> None:
+        """Refuse a write, unless the refusal is over. Raises the error of the response."""
+        refusal, times = parse_refusal(injection.argument)
+        if request.verb not in refusal.verbs:
+            return
+        self._refused[injection] += 1
+        if self._refused[injection] >= times:
+            del self._refused[injection]
+        request.injected = injection.action
+        raise refusal.error(http, request.object.name)
 
     async def after(self, http: HttpRequest, response: AnyResponse) -> None:
         """Inject what comes after the handler, when a write is stored."""
@@ -137,19 +241,29 @@ class Injector:
         point = self._points.pop(request.position, None)
         if request.instance in self.dead:
             raise DropConnection
-        if point is not None:
-            await self._after_write(point, request)
-
-    async def _after_write(self, point: Point, request: Request) -> None:
+        if point is None:
+            return
         for injection in self._take(point, "crash-commit"):
+            await self._crash(injection, request)
+        for injection in self._take(point, "lose-response"):
             request.injected = injection.action
-            await self._crash(request)
+            raise DropConnection
 
-    async def _crash(self, request: Request) -> None:
+    async def _crash(self, injection: Injection, request: Request) -> None:
         """Kill the instance that sent a request, start another one, and drop the request."""
+        request.injected = injection.action
         await self._director.crash(request.instance)
         self._director.restart()
         raise DropConnection
+
+
+def parse_refusal(argument: str) -> tuple[Refusal, int]:
+    """Return a refusal and how often it happens: `internal`, or `internal*3`. Raises
+    ValueError."""
+    name, _, times = argument.partition("*")
+    if name not in REFUSALS or not (times or "1").isdigit():
+        raise ValueError(f"{argument!r} is not a refusal; write {', '.join(REFUSALS)}, or NAME*3")
+    return REFUSALS[name], int(times or 1)
 
 
 def _status(http: HttpRequest) -> int:

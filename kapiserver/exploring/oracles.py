@@ -16,6 +16,8 @@ from kapiserver.api.types import Tree
 from kapiserver.exploring.history import (
     LEASES,
     OPERATOR,
+    OTHER,
+    OTHER_ANNOTATION,
     Commit,
     History,
     ObjectRef,
@@ -195,7 +197,24 @@ def _difference_lines(difference: Difference) -> list[str]:
 # While it runs.
 
 
+def _lost_changes(run: Run) -> Iterator[Fault]:
+    """Yield changes of another writer that are gone although the object is still there."""
+    for commit in run.history.commits:
+        obj = run.history.final.get(commit.object) if commit.actor == OTHER else None
+        metadata = (obj or {}).get("metadata") or {}
+        is_same = obj is not None and metadata.get("uid") == commit.metadata.get("uid")
+        if is_same and OTHER_ANNOTATION not in (metadata.get("annotations") or {}):
+            yield Fault(
+                oracle="lost change",
+                message=f"Another writer's change of {commit.object} did not survive: its "
+                f"annotation {OTHER_ANNOTATION} is gone.",
+                position=commit.position,
+            )
+
+
 def _exits(run: Run) -> Iterator[Fault]:
+    if run.plan.has("takeover"):
+        return  # an instance that is no longer the leader may exit
     for item in run.history.exits:
         lines = tuple(run.history.output.splitlines()[-15:])
         yield Fault(
@@ -307,6 +326,7 @@ def _spec_text(obj: Tree | None) -> str:
 Oracle: TypeAlias = Callable[[Run], Iterator[Fault]]
 ORACLES: Sequence[Oracle] = (
     _deletions,
+    _lost_changes,
     _exits,
     _tracebacks,
     _forbidden,

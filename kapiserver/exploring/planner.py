@@ -9,13 +9,27 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from msgspec import Struct
 
-from kapiserver.exploring.history import OPERATOR, WORKLOAD, Commit, History, Request
+from kapiserver.exploring.history import (
+    LEASES,
+    OPERATOR,
+    WORKLOAD,
+    Commit,
+    History,
+    Mark,
+    Request,
+)
 from kapiserver.exploring.plans import Injection, Plan, Point, step_point
+from kapiserver.exploring.refusals import REFUSALS
 from kapiserver.exploring.states import Names
+
+WHILE = 3
+"""Requests that a refusal for a while refuses."""
+JUMP_SECONDS = 4000
+"""Seconds of a jump of the clock: more than an hour, after which Events and tokens expire."""
 
 
 class WritePoint(Struct, frozen=True):
@@ -26,16 +40,75 @@ class WritePoint(Struct, frozen=True):
     commit: Commit
 
 
-def make_plans(history: History, names: Names, seed: int) -> list[Plan]:
+class Choice(Struct, frozen=True, kw_only=True):
+    """What plans may do.
+
+    seed                    orders plans that are equally promising
+    stale_reads             whether reads of the newest revision may be old in a stale view
+    has_earlier_version     whether there is an earlier version of the operator
+    """
+
+    seed: int = 0
+    stale_reads: bool = False
+    has_earlier_version: bool = False
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What planners need to know of a plain run.
+
+    writes      the operator's writes that changed an object
+    steps       the starts of the steps
+    changing    the indices of the steps in which the workload writes, after the first
+    """
+
+    history: History
+    names: Names
+    writes: Sequence[WritePoint]
+    steps: Sequence[Mark]
+    changing: Sequence[int]
+
+    def step_at(self, position: int) -> int:
+        """Return the index of the step at a position, -1 before the first one."""
+        return sum(mark.position < position for mark in self.steps) - 1
+
+    @property
+    def watched(self) -> list[str]:
+        """The resources that the operator watches, in the order in which it began."""
+        return list(dict.fromkeys(watch.resource for watch in self.history.watches))
+
+    def is_seen(self, commit: Commit) -> bool:
+        """Whether the operator sees a commit: by a watch, or because it polls."""
+        return not self.history.watches or self.history.is_watched(commit)
+
+
+def _learn_facts(history: History, names: Names) -> Facts:
+    steps = [mark for mark in history.marks if mark.step is not None]
+    by_workload = {
+        sum(mark.position < commit.position for mark in steps) - 1
+        for commit in history.commits
+        if commit.actor == WORKLOAD
+    }
+    return Facts(
+        history=history,
+        names=names,
+        writes=write_points(history, names),
+        steps=steps,
+        changing=sorted(by_workload - {-1}),
+    )
+
+
+def make_plans(history: History, names: Names, options: Choice) -> list[Plan]:
     """Return the plans for the history of a plain run, the most promising first, none twice. The
     kinds of plans take turns, so that the first plans have some of each kind. The seed orders plans
     that are equally promising."""
-    rng = random.Random(seed)
+    rng = random.Random(options.seed)
     rounds = []
-    for injections in _kinds(history, names):
+    for injections in _kinds(_learn_facts(history, names), options):
         plans = [Plan((injection,)) for injection in injections]
-        rng.shuffle(plans)
-        rounds.append(sorted(plans, key=_rank))
+        if not plans or plans[0].injections[0].action != "refuse":  # those have an order
+            rng.shuffle(plans)
+            plans.sort(key=_rank)
+        rounds.append(plans)
     turns = zip_longest(*rounds)
     return list(dict.fromkeys(plan for turn in turns for plan in turn if plan is not None))
 
@@ -49,11 +122,21 @@ def _rank(plan: Plan) -> int:
     return {"delete": 0, "deletecollection": 0, "create": 1}.get(point.verb, 2)
 
 
-def _kinds(history: History, names: Names) -> Iterator[Sequence[Injection]]:
-    points = write_points(history, names)
-    yield _crashes_after_commit(points)
-    yield _stops(history)
-    yield _crashes_before(history, points)
+def _kinds(facts: Facts, options: Choice) -> Iterator[Sequence[Injection]]:
+    """Yield the injections of each kind."""
+    yield _crashes_after_commit(facts)
+    yield _stops(facts)
+    yield _conflicts(facts)
+    yield _missed_events(facts)
+    yield _refusals(facts, 1)
+    yield _delays(facts)
+    yield _lost_responses(facts)
+    yield _stale_views(facts, every_read=options.stale_reads)
+    yield _instances(facts)
+    yield _crashes_before(facts)
+    yield _refusals(facts, WHILE)
+    yield _upgrades(facts) if options.has_earlier_version else ()
+    yield _clock_jumps(facts)
 
 
 def write_points(history: History, names: Names) -> list[WritePoint]:
@@ -70,18 +153,22 @@ def write_points(history: History, names: Names) -> list[WritePoint]:
     return points
 
 
-def _crashes_after_commit(points: Sequence[WritePoint]) -> list[Injection]:
-    return [Injection("crash-commit", item.point) for item in points]
+def _crashes_after_commit(facts: Facts) -> list[Injection]:
+    return [Injection("crash-commit", item.point) for item in facts.writes]
 
 
-def _crashes_before(history: History, points: Sequence[WritePoint]) -> list[Injection]:
+def _lost_responses(facts: Facts) -> list[Injection]:
+    return [Injection("lose-response", item.point) for item in facts.writes]
+
+
+def _crashes_before(facts: Facts) -> list[Injection]:
     """Return crashes before writes. After the commit of the write before, the state is the same if
     nobody else has written in between: such a crash is a plan already."""
     injections, last = [], 0
-    for item in points:
+    for item in facts.writes:
         others = [
             commit
-            for commit in history.commits
+            for commit in facts.history.commits
             if last < commit.position < item.request.position and commit.actor != OPERATOR
         ]
         if others or not last:
@@ -90,16 +177,130 @@ def _crashes_before(history: History, points: Sequence[WritePoint]) -> list[Inje
     return injections
 
 
-def _stops(history: History) -> list[Injection]:
-    """Return stops during each step that writes, with the restart before the next step."""
+def _stops(facts: Facts) -> list[Injection]:
+    """Return stops during each step in which the workload writes, and during all steps that write
+    from one on."""
+    spans = _spans(facts)
+    return [Injection("down", step_point(first), step_point(end)) for first, end in spans if first]
+
+
+def _spans(facts: Facts) -> list[tuple[int, int]]:
+    """Return the spans of steps in which the workload writes: single steps, then two that follow
+    each other, such as a deletion and a new creation; each with the step after its end."""
+    single = [(index, index + 1) for index in facts.changing]
+    pairs = [(first, second + 1) for first, second in pairwise(facts.changing)]
+    return [*single, *pairs]
+
+
+def _conflicts(facts: Facts) -> list[Injection]:
+    """Return changes by another writer before writes of objects that exist and stay."""
+    return [
+        Injection("conflict", item.point)
+        for item in facts.writes
+        if item.point.verb in ("update", "patch")
+        and item.commit.operation == "updated"
+        and not item.commit.metadata.get("deletionTimestamp")
+    ]
+
+
+def _refusals(facts: Facts, times: int) -> list[Injection]:
+    """Return refusals of each write: the ways of refusing take turns over the writes, so that the
+    first plans have each way."""
     injections = []
-    steps = [mark for mark in history.marks if mark.step is not None]
-    for mark, following in zip_longest(steps, steps[1:]):
-        end = following.position if following is not None else float("inf")
-        if mark.step and any(
-            commit.actor == WORKLOAD and mark.position < commit.position < end
-            for commit in history.commits
-        ):
-            index = mark.step
-            injections.append(Injection("down", step_point(index), step_point(index + 1)))
+    writes = sorted(facts.writes, key=lambda item: item.point.subresource == "status")
+    ways = list(REFUSALS)
+    for shift in range(len(ways)):
+        for number, item in enumerate(writes):
+            way = ways[(number + shift) % len(ways)]
+            if item.point.verb in REFUSALS[way].verbs:
+                argument = way if times == 1 else f"{way}*{times}"
+                injections.append(Injection("refuse", item.point, None, argument))
     return injections
+
+
+def _missed_events(facts: Facts) -> list[Injection]:
+    """Return gaps in the watches: the events of one resource in a span of steps are folded, and the
+    operator lists again."""
+    return [
+        Injection("miss", step_point(first), step_point(end), resource)
+        for first, end in _spans(facts)
+        for resource in facts.watched
+        if _is_seen_in(facts, resource, first, end)
+    ]
+
+
+def _is_seen_in(facts: Facts, resource: str, first: int, end: int) -> bool:
+    """Whether a resource has events in a span of steps."""
+    return any(
+        commit.object.resource == resource and first <= facts.step_at(commit.position) < end
+        for commit in facts.history.commits
+    )
+
+
+def _delays(facts: Facts) -> list[Injection]:
+    """Return delays of the events that a write of the operator causes, so that it does not see what
+    it has done itself; and delays of one resource in a step, if it watches several."""
+    watched = facts.watched
+    own = [
+        Injection("delay", item.point, None, item.point.object.resource)
+        for item in facts.writes
+        if item.point.object.resource in watched
+    ]
+    steps = [
+        Injection("delay", step_point(index), None, resource)
+        for index in facts.changing
+        for resource in watched
+        if len(watched) > 1 and _is_seen_in(facts, resource, index, index + 1)
+    ]
+    return [*steps, *own]
+
+
+def _stale_views(facts: Facts, *, every_read: bool) -> list[Injection]:
+    """Return restarts with the state before an earlier step or deletion, if the operator reads in a
+    way that allows an old state."""
+    reads_any = any(
+        request.actor == OPERATOR and "resourceVersion=0" in request.uri.split("?")[-1].split("&")
+        for request in facts.history.requests
+    )
+    if not (reads_any or every_read):
+        return []
+    positions = {step_point(index): facts.steps[index].position for index in facts.changing}
+    positions |= {
+        item.point: item.request.position for item in facts.writes if item.point.verb == "delete"
+    }
+    since = sorted(positions, key=lambda point: -positions[point])
+    ends = [*facts.changing[1:], len(facts.steps)]
+    return [
+        Injection("stale", step_point(end), None, point.to_text())
+        for end in reversed(ends)
+        for point in since
+        if end == len(facts.steps) or positions[point] < facts.steps[end].position
+    ]
+
+
+def _instances(facts: Facts) -> list[Injection]:
+    """Return takeovers from the leader if the operator has a Lease, else overlaps of two instances
+    in each step."""
+    has_lease = any(
+        request.actor == OPERATOR and request.object.resource == LEASES and request.is_write
+        for request in facts.history.requests
+    )
+    if has_lease:
+        return [Injection("takeover", item.point) for item in facts.writes]
+    return [
+        Injection("overlap", step_point(index), step_point(index + 1)) for index in facts.changing
+    ]
+
+
+def _clock_jumps(facts: Facts) -> list[Injection]:
+    return [
+        Injection("advance", step_point(index), None, str(JUMP_SECONDS))
+        for index in facts.changing[1:2]
+    ]
+
+
+def _upgrades(facts: Facts) -> list[Injection]:
+    """Return upgrades before each step that writes, and at the end."""
+    return [
+        Injection("upgrade", step_point(index)) for index in [*facts.changing[1:], len(facts.steps)]
+    ]

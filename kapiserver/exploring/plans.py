@@ -13,16 +13,16 @@ from msgspec import Struct
 
 from kapiserver.exploring.history import ObjectRef
 
-STEP, EVENT = "step", "event"
-"""Kinds of points besides the verbs of writes."""
+STEP = "step"
+"""The verb of points before steps."""
 
 
 class Point(Struct, frozen=True, order=True):
     """A moment of a run that other runs have, too.
 
-    verb        a verb: a write of the operator with it; EVENT: a commit; STEP: before a step
-    object      the object of the write or of the commit; its name is normalised
-    subresource the subresource of the write; the operation of the commit
+    verb        the verb of a write of the operator; STEP: the moment before a step
+    object      the object of the write; its name is normalised
+    subresource the subresource of the write
     number      the how many-th of its kind, from 1; the index of the step
     """
 
@@ -34,8 +34,6 @@ class Point(Struct, frozen=True, order=True):
     def __str__(self) -> str:
         if self.verb == STEP:
             return f"step {self.number + 1}"
-        if self.verb == EVENT:
-            return f"{self.object} {self.subresource}{_ordinal(self.number)}"
         resource, _, path = str(self.object).partition(" ")
         subresource = f"/{self.subresource}" if self.subresource else ""
         return f"{self.verb} {resource}{subresource} {path}".rstrip() + _ordinal(self.number)
@@ -85,11 +83,13 @@ class Injection(Struct, frozen=True, order=True):
     def __post_init__(self) -> None:
         if self.action not in ACTIONS:
             raise ValueError(f"{self.action!r} is not an action; write {', '.join(ACTIONS)}")
+        if self.action == "stale":
+            parse_point(self.argument)
 
     def __str__(self) -> str:
-        return ACTIONS[self.action].format(
-            point=self.point, until=self.until or "the operator settled", argument=self.argument
-        )
+        until = "the operator had settled" if self.until is None else f"just before {self.until}"
+        argument = parse_point(self.argument) if self.action == "stale" else self.argument
+        return ACTIONS[self.action].format(point=self.point, until=until, argument=argument)
 
     def to_text(self) -> str:
         """Return the injection as a text that `parse_plan` reads."""
@@ -103,15 +103,32 @@ ACTIONS: Mapping[str, str] = {
     "crash-before": "was killed before {point}, and restarted",
     "crash-commit": "was killed after the commit of {point}, before the response, and restarted",
     "crash-idle": "was killed before {point}, and restarted",
-    "down": "was stopped before {point}, and started again before {until}",
+    "down": "was killed before {point}, and started again {until}",
+    "lose-response": "got no response to {point}, which was committed",
+    "refuse": "was refused {point} ({argument})",
+    "conflict": "met another writer, who changed the object just before {point}",
+    "stale": "was restarted before {point}, and saw the state before {argument}, as from an API "
+    "server that lags behind, until it had settled",
+    "delay": "got the events of {argument} late: from {point} on, they came when {until}",
+    "miss": "missed the events of {argument} from {point} on, and had to list again when {until}",
+    "overlap": "ran twice, as in a rolling update: a second instance was started before {point}, "
+    "and the first one was stopped {until}",
+    "takeover": "was paused before {point}, and went on when another instance had taken over",
+    "advance": "saw the clock jump by {argument} s before {point}",
+    "upgrade": "was the earlier version until {point}, and was upgraded then",
 }
-"""What was done to the operator, by action."""
+"""What was done to the operator, by action. Without a point `until`, an action that lasts ends when
+the operator has settled."""
 
 
 class Plan(Struct, frozen=True, order=True):
     """The injections of one run; without any, the workload runs as it is."""
 
     injections: tuple[Injection, ...] = ()
+
+    def has(self, action: str) -> bool:
+        """Whether it does something."""
+        return any(injection.action == action for injection in self.injections)
 
     @property
     def sentence(self) -> str:

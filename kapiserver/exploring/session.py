@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.exploring.history import History, ObjectRef
+from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
 from kapiserver.exploring.injector import Injector
 from kapiserver.exploring.plans import Plan
 from kapiserver.exploring.programs import Launcher, Program
@@ -40,8 +41,9 @@ MANAGER = "workload"
 START_SECONDS = 30.0
 """Time in which an operator must send its first request."""
 POLL_SECONDS = 0.005
-
-_log = logging.getLogger(__name__)
+MAX_RESTARTS = 3
+"""How often an operator that exits is started again in one run."""
+OPERATOR_USER = "operator"
 
 
 class Pace(Struct, frozen=True, kw_only=True):
@@ -49,7 +51,8 @@ class Pace(Struct, frozen=True, kw_only=True):
 
     quiet       without activity, after which the operator has settled
     settle      at most until the operator has settled
-    patience    longer at the end, for a state that may still become the expected one
+    patience    longer at the end, for a state that may still become the expected one; 0: a plain
+                run, which waits as long as its steps say
     watches     the number of watches that an operator opens when it starts
     """
 
@@ -65,6 +68,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     sources     files and folders of what an administrator installs: definitions, roles
     user        the user that the operator is; "": an administrator
     simulate    whether there are nodes and pods
+    stale_reads whether all reads of a stale view are old
+    earlier_version     starts the version of the operator before an upgrade
     """
 
     launcher: Launcher
@@ -72,6 +77,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     sources: Sequence[str] = ()
     user: str = ""
     simulate: bool = False
+    stale_reads: bool = False
+    earlier_version: Launcher | None = None
 
 
 class Session:
@@ -82,7 +89,8 @@ class Session:
         self._setup = setup
         api_server = server.running.cluster.server
         self.tracer = Tracer(api_server)
-        self.injector = Injector(self.tracer, self, api_server.config.limits.body_limit)
+        self.injector = Injector(self.tracer, self, stale_reads=setup.stale_reads)
+        self._launcher = setup.launcher
         self._programs: dict[int, Program] = {}
         self._tokens: list[str] = []
         self._outputs: list[str] = []
@@ -120,11 +128,14 @@ class Session:
         self.injector.begin(plan, normalise)
         self._pace = pace
         self._outputs.clear()
-        self._number = 0
+        self._number = self._restarts = 0
         self._is_running = True
+        self._launcher = self._setup.launcher
+        if self._setup.earlier_version is not None and plan.has("upgrade"):
+            self._launcher = self._setup.earlier_version
         unreached, settled, final = "", False, dict[ObjectRef, Tree]()
         try:
-            await self._launch()
+            await self._launch(self._new_number())
             await self._settle()
             unreached = await self._run_steps()
             settled = await self._settle()
@@ -167,17 +178,37 @@ class Session:
             case Delete(target=target):
                 client, reference = self._client(target)
                 await self._write(reference, client.delete(target.name))
-            case Wait(target=target, condition=condition, seconds=seconds):
-                await self._server.objects.wait_for_async(
-                    f"{target.kind}/{target.name}",
-                    condition,
-                    namespace=target.namespace,
-                    timeout=seconds,
-                )
+            case Wait():
+                await self._wait(step)
             case Settle():
                 await self._settle()
             case Advance(seconds=seconds):
                 await self._server.clock.advance_async(seconds)
+
+    async def _wait(self, step: Wait) -> None:
+        """Wait for the condition of a step. Raises AssertionError when its time is over, or when
+        the operator has settled without it and nothing that a plan does lasts any more."""
+        loop, tracer = asyncio.get_running_loop(), self.tracer
+        deadline = loop.time() + step.seconds
+        while True:
+            try:
+                await self._server.objects.wait_for_async(
+                    str(step.target),
+                    step.condition,
+                    namespace=step.target.namespace,
+                    timeout=min(step.seconds, self._pace.quiet),
+                )
+            except AssertionError as error:
+                idle = loop.time() - tracer.last_activity
+                is_quiet = idle > self._pace.quiet and not self._tasks
+                if is_quiet and await self.injector.on_quiet(is_blocked=True):
+                    continue
+                is_over = self._pace.patience and idle > self._pace.patience + self._pace.quiet
+                if loop.time() > deadline or (is_over and not self._tasks):
+                    _, _, details = str(error).partition("\n")
+                    raise AssertionError(f"the condition was not met\n{details}") from None
+            else:
+                return
 
     async def _apply(self, obj: Tree, namespace: str) -> None:
         scheme = self._server.running.cluster.server.scheme
@@ -224,7 +255,7 @@ class Session:
             now = loop.time()
             is_busy = tracer.open_requests or self._tasks
             rest = self._pace.quiet - (now - tracer.last_activity)
-            if rest <= 0 and not is_busy:
+            if rest <= 0 and not is_busy and not await self.injector.on_quiet():
                 return True
             if now > deadline:
                 return False
@@ -272,19 +303,79 @@ class Session:
         for instance in list(self._programs):
             await self.crash(instance)
 
-    def restart(self) -> None:
-        """Start an instance soon."""
-        task = asyncio.create_task(self._launch())
+    async def stop_oldest(self) -> None:
+        """Stop the oldest instance as a rolling update does; return when it has ended."""
+        self._launcher = self._setup.launcher
+        if self._programs:
+            await self._end(min(self._programs), "stop")
+
+    def restart(self) -> int:
+        """Start an instance soon; return its number."""
+        number = self._new_number()
+        self._begin(self._launch(number))
+        return number
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what a settled run waits for."""
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _launch(self) -> None:
-        """Start an instance; return when it has sent its first requests, or has ended."""
+    def take_over(self, instance: int) -> None:
+        """Pause an instance until another one works in its place; return at once."""
+        self.injector.gates.pause(instance)
+        if instance in self._programs:
+            self._programs[instance].pause()
+        self._begin(self._take_over(instance))
+
+    async def _take_over(self, paused: int) -> None:
+        loop = asyncio.get_running_loop()
+        number = self._new_number()
+        deadline = loop.time() + self._pace.settle
+        await self._launch(number)
+        while self._is_running and loop.time() < deadline:
+            idle = loop.time() - self.tracer.last_activity
+            if self.tracer.has_lease(number) and idle > self._pace.quiet:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+        self.injector.gates.resume(paused)
+        if paused in self._programs:
+            self._programs[paused].resume()
+
+    async def write_as_other(self, reference: ObjectRef) -> None:
+        """Change an object as another writer does: set an annotation."""
+        resource = find_resource(self._server.running.cluster.server.scheme, reference.resource)
+        version = str(GroupVersion(resource.group, resource.versions[0]))
+        client = self._server.internal_client().resource(
+            version, resource.name, namespace=reference.namespace
+        )
+        self.tracer.other_objects.add(reference)
+        try:
+            patch = {"metadata": {"annotations": {OTHER_ANNOTATION: "yes"}}}
+            with contextlib.suppress(StatusError):  # it may be gone
+                await client.patch(reference.name, patch)
+        finally:
+            self.tracer.other_objects.discard(reference)
+
+    async def advance(self, seconds: float) -> None:
+        """Move the server's clock forward."""
+        await self._server.clock.advance_async(seconds)
+
+    def expire_watches(self, resource: str) -> None:
+        """End the operator's watches of a resource with 410 Expired."""
+        user = self._setup.user or OPERATOR_USER
+        self._server.faults.expire_watches(resource=resource, user=user).remove()
+
+    def _new_number(self) -> int:
+        """Return the number of a new instance, whose requests are expected from now on."""
         self._number += 1
-        instance = self._number
+        return self._number
+
+    async def _launch(self, instance: int) -> None:
+        """Start an instance; return when it has sent its first requests, or has ended."""
         path, token = self._kubeconfig()
         self.injector.instances[f"Bearer {token}"] = instance
-        program = await self._setup.launcher.launch(path, self.tracer.record_exit)
+        program = await self._launcher.launch(path, self._on_exit)
         self._programs[instance] = program
         loop = asyncio.get_running_loop()
         deadline = loop.time() + START_SECONDS
@@ -295,8 +386,15 @@ class Session:
                 return
             await asyncio.sleep(POLL_SECONDS)
 
+    def _on_exit(self, status: int) -> None:
+        """Record an exit, and start the operator again, as a Deployment does."""
+        self.tracer.record_exit(status)
+        if self._is_running and self._restarts < MAX_RESTARTS:
+            self._restarts += 1
+            self.restart()
+
     def _kubeconfig(self) -> tuple[Path, str]:
-        user = self._setup.user or "operator"
+        user = self._setup.user or OPERATOR_USER
         groups = _groups(self._setup.user)
         token = self._server.add_token(user, groups)
         self._tokens.append(token)

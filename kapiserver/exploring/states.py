@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from kapiserver.api.types import Tree
-from kapiserver.exploring.history import History, ObjectRef
+from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
 from kapiserver.testing.history.diffs import Change, changes
 from kapiserver.testing.state.dumps import normalised
 
@@ -74,6 +74,7 @@ def normal_state(objects: Mapping[ObjectRef, Tree], names: Names) -> dict[Object
     grouped: dict[ObjectRef, list[Tree]] = {}
     for reference, obj in objects.items():
         tree = _without_counters(normalised(obj, texts))
+        _drop_other_annotation(tree)
         tree.get("metadata", {}).pop("generation", None)
         grouped.setdefault(names.normalise(reference), []).append(tree)
     state = {}
@@ -82,6 +83,14 @@ def normal_state(objects: Mapping[ObjectRef, Tree], names: Names) -> dict[Object
             name = reference.name if number == 1 else f"{reference.name}#{number}"
             state[ObjectRef(reference.resource, reference.namespace, name)] = tree
     return state
+
+
+def _drop_other_annotation(tree: Tree) -> None:
+    annotations = tree.get("metadata", {}).get("annotations", {})
+    if OTHER_ANNOTATION in annotations:
+        del annotations[OTHER_ANNOTATION]
+        if not annotations:
+            del tree["metadata"]["annotations"]
 
 
 def _without_counters(value: Any) -> Any:

@@ -8,7 +8,7 @@ session says which objects it is about to write.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from zlib import crc32
 
 from kapiserver.api.types import Tree
@@ -46,8 +46,8 @@ class Tracer(EventSink):
     def __init__(self, server: Server) -> None:
         self.server = server
         self._loop = asyncio.get_running_loop()
-        self.on_commit: Callable[[ObjectRef, str, int], None] = lambda *_: None
-        """Called with the object, the operation and the revision of each commit."""
+        self.revision = 0
+        """The revision of the newest commit."""
         self.begin()
 
     def begin(self) -> None:
@@ -87,6 +87,13 @@ class Tracer(EventSink):
         """Whether an instance has sent a request and opened so many watches."""
         requests = [request for request in self._requests if request.instance == instance]
         return bool(requests) and watches <= sum(item.verb == "watch" for item in requests)
+
+    def has_lease(self, instance: int) -> bool:
+        """Whether an instance has written a Lease."""
+        return any(
+            request.instance == instance and request.object.resource == LEASES and request.commits
+            for request in self._requests
+        )
 
     def mark(self, text: str, step: int | None = None) -> None:
         """Record the start of a step, or what a plan does."""
@@ -160,6 +167,7 @@ class Tracer(EventSink):
     def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Record commits of the store."""
         for event in batch:
+            self.revision = event.revision
             reference = self._reference(event.key)
             if reference is None:
                 continue
@@ -175,7 +183,6 @@ class Tracer(EventSink):
             if reference.resource != LEASES:
                 self._since_commit.clear()
                 self._touch(actor)
-            self.on_commit(reference, operation, event.revision)
 
     def on_progress(self, revision: Revision) -> None:
         """Ignore progress."""

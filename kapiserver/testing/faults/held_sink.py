@@ -30,6 +30,10 @@ class HeldSink(WatchSink):
         held, self._held, self._held_bytes = self._held or (), None, 0
         self._sink.write(b"".join(held))
 
+    def discard(self) -> None:
+        """Forget the frames that were held back, and pass on those that come. Idempotent."""
+        self._held, self._held_bytes = None, 0
+
     def write(self, frames: bytes) -> None:
         """Write frames, or hold them back."""
         if self._held is None:

@@ -1,43 +1,5 @@
-"""A clock that a test moves."""
+"""A clock that a test moves: the one that the package has for its users' tests."""
 
-from __future__ import annotations
+from kapiserver.testing.determinism.manual_clock import ManualClock, ManualTimer
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
-
-@dataclass(slots=True)
-class ManualTimer:
-    """A callback with its time on a `ManualClock`."""
-
-    at: float
-    callback: Callable[[], None]
-    cancelled: bool = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-@dataclass(slots=True)
-class ManualClock:
-    """A `kapiserver.storage.concurrency.clock.Clock` whose time a test sets."""
-
-    time: float = 1_700_000_000.0
-    timers: list[ManualTimer] = field(default_factory=list)
-
-    def now(self) -> float:
-        return self.time
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> ManualTimer:
-        timer = ManualTimer(self.time + seconds, callback)
-        self.timers.append(timer)
-        return timer
-
-    def advance(self, seconds: float) -> None:
-        """Move the time forward, and call the callbacks that fall due, in order."""
-        self.time += seconds
-        due = sorted((t for t in self.timers if t.at <= self.time), key=lambda t: t.at)
-        self.timers = [t for t in self.timers if t.at > self.time]
-        for timer in due:
-            if not timer.cancelled:
-                timer.callback()
+__all__ = ["ManualClock", "ManualTimer"]

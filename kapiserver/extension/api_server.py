@@ -10,6 +10,7 @@ from kapiserver.extension.resources import Resource
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.config import Config
+    from kapiserver.extension.controllers.controller import Controller
     from kapiserver.extension.serving import RunningServer
     from kapiserver.storage.concurrency.clock import Clock
 
@@ -18,10 +19,14 @@ class ApiServer:
     """An extension API server.
 
     resources   what it serves; their names differ
+    controllers classes with the decorator `reconciles`, which run in its process
     """
 
-    def __init__(self, resources: Sequence[Resource[Any]]) -> None:
+    def __init__(
+        self, resources: Sequence[Resource[Any]], controllers: Sequence[type[Controller[Any]]] = ()
+    ) -> None:
         self.resources = tuple(resources)
+        self.controllers = tuple(controllers)
         names = [resource.name for resource in self.resources]
         if len(set(names)) < len(names):
             raise ValueError(f"two resources have the same name: {', '.join(sorted(names))}")
@@ -35,11 +40,12 @@ class ApiServer:
         StorageError."""
         from kapiserver.extension.serving import serve  # loads the server
 
-        async with serve(self.resources, config, clock=clock) as running:
+        serving = serve(self.resources, config, clock=clock, controllers=self.controllers)
+        async with serving as running:
             yield running
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Run the command line of the server until a signal, and return the exit code."""
         from kapiserver.extension.command import run
 
-        return run(self.resources, arguments)
+        return run(self.resources, self.controllers, arguments)

@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kapiserver.apiserver.config import SECTIONS, Config
 from kapiserver.apiserver.output import STANDARD_OUTPUT
@@ -26,12 +26,19 @@ from kapiserver.flags.certificates import add_certificate_flags
 from kapiserver.flags.serving import add_address_flags
 from kapiserver.flags.storage import add_storage_flags, storage_of
 
+if TYPE_CHECKING:
+    from kapiserver.extension.controllers.controller import Controller
 
-def run(resources: Sequence[Resource[Any]], arguments: Sequence[str] | None = None) -> int:
+
+def run(
+    resources: Sequence[Resource[Any]],
+    controllers: Sequence[type[Controller[Any]]],
+    arguments: Sequence[str] | None = None,
+) -> int:
     """Serve until a signal and return the exit code; an error is one line on standard error."""
     options = _parser(resources).parse_args(arguments)
     try:
-        _serve(resources, options)
+        _serve(resources, controllers, options)
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -71,18 +78,26 @@ def config_of(options: argparse.Namespace) -> Config:
     )
 
 
-def _serve(resources: Sequence[Resource[Any]], options: argparse.Namespace) -> None:
+def _serve(
+    resources: Sequence[Resource[Any]],
+    controllers: Sequence[type[Controller[Any]]],
+    options: argparse.Namespace,
+) -> None:
     use_one_heap()
     config = config_of(options)
     logs.set_up(config.serving.verbosity)
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve_until_signal(resources, config))
+        runner.run(_serve_until_signal(resources, controllers, config))
 
 
-async def _serve_until_signal(resources: Sequence[Resource[Any]], config: Config) -> None:
+async def _serve_until_signal(
+    resources: Sequence[Resource[Any]],
+    controllers: Sequence[type[Controller[Any]]],
+    config: Config,
+) -> None:
     signals = ServerSignals()
-    async with serve(resources, config) as running:
+    async with serve(resources, config, controllers=controllers) as running:
         STANDARD_OUTPUT.write(_greeting(resources, running))
         manage_memory()
         signals.serve(reload=running.reload, status=lambda: _status(running))

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kapiserver.api.custom_kinds import CustomKinds
 from kapiserver.api.groups import GROUPS
@@ -35,6 +35,7 @@ from kapiserver.apiserver.serving.kubeconfig import write_if_space
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.extension.access import Access
 from kapiserver.extension.handlers import call_handlers, subresource_handlers
@@ -50,6 +51,10 @@ from kapiserver.storage.objects.store_registry import StoreHooks, StoreRegistry
 from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
+if TYPE_CHECKING:
+    from kapiserver.extension.controllers.controller import Controller
+    from kapiserver.extension.controllers.manager import RunningControllers
+
 _SHARED_GROUPS = tuple(group for group in GROUPS if group.name == "autoscaling")
 """The groups whose kinds are bodies of subresources: Scale. They are not served."""
 START_HOOK = "generic-apiserver-start-informers"
@@ -63,6 +68,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     reload      reads again the files that may change while the server runs
     ca_file     CA of the serving certificate; None without HTTPS
     kubeconfig  file of an administrator's kubeconfig; None if there is no port, or no space
+    controllers those that run in the process; None if there are none
     """
 
     server: Server
@@ -70,6 +76,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     reload: Callable[[], None]
     ca_file: Path | None
     kubeconfig: Path | None
+    controllers: RunningControllers | None = None
 
 
 @asynccontextmanager
@@ -78,6 +85,7 @@ async def serve(
     config: Config | None = None,
     *,
     clock: Clock | None = None,
+    controllers: Sequence[type[Controller[Any]]] = (),
 ) -> AsyncIterator[RunningServer]:
     """Serve resources on the ports of the settings until the block ends, then drain. Raises
     ValueError and OSError for an unusable setting or file, StorageError."""
@@ -99,7 +107,24 @@ async def serve(
         http = host.http_server(compose(server, FILTERS), functools.partial(error_response, server))
         stack.push_async_callback(_drain, server, http)
         await _start(server, basis, stack)
-        yield await _listen(server, http, basis.files, certificates)
+        listening = await _listen(server, http, basis.files, certificates)
+        yield await _with_controllers(listening, controllers, stack)
+
+
+async def _with_controllers(
+    running: RunningServer, classes: Sequence[type[Controller[Any]]], stack: AsyncExitStack
+) -> RunningServer:
+    """Start the controllers of the process, which have all rights."""
+    if not classes:
+        return running
+    from kapiserver.extension.controllers.manager import Manager
+
+    server = running.server
+    client = server.client(APISERVER, user_agent="controllers", authorize=False)
+    controllers = Manager(classes).run(
+        client, clock=server.clock, metrics=server.metrics.workqueues
+    )
+    return structs.replace(running, controllers=await stack.enter_async_context(controllers))
 
 
 def _with_certificates(config: Config, stack: AsyncExitStack) -> tuple[Config, Credentials | None]:

@@ -16,11 +16,6 @@ without a server), and carries out the actions with the client of its own user, 
     class ReplicaSetController(Controller[ObjectKey]):
         workers = 5
 
-        def set_up(self) -> None:
-            self.pods_by_owner = Index(owner_uids)
-            self.sets = self.watch(APPS, "replicasets", for_object)
-            self.pods = self.watch(CORE, "pods", for_owner("ReplicaSet"), self.pods_by_owner)
-
         async def reconcile(self, key: ObjectKey) -> None: ...
 
 What can go wrong: others write at the same time (`loop/writing.py` begins again after a Conflict),
@@ -34,12 +29,12 @@ nothing that happened before. When it raises, the key is retried with exponentia
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeAlias
+from typing import Any, TypeAlias
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.workqueue import Item, WorkQueue
-from kapiserver.storage.concurrency.clock import Timer
+from kapiserver.controllers.loop.control_loop import ControlLoop
+from kapiserver.controllers.loop.workqueue import Item
 from kapiserver.storage.concurrency.subscriptions import Subscription
 from kapiserver.storage.objects.informer import (
     Index,
@@ -56,38 +51,17 @@ def _no_items(_change: ObjectChange) -> Iterable[Item]:
     return ()
 
 
-class Controller(Generic[Item]):
-    """A control loop whose queue holds items of one type, mostly `ObjectKey`.
-
-    It is started once and stopped once; a new one is made to run it again. The name for logs and
-    metrics is that of the registry.
-
-    workers             how many items are reconciled concurrently
-    min_retry_seconds   how long an item waits after its first failure; each further failure doubles
-                        the time
-    max_retry_seconds   how long an item waits at most
-    """
-
-    workers = 1
-    min_retry_seconds = 1.0
-    max_retry_seconds = 60.0
+class Controller(ControlLoop[Item]):
+    """A control loop that reads the informers of its server. The name for logs and metrics is that
+    of the registry."""
 
     def __init__(self, context: ControllerContext) -> None:
+        server = context.server
+        super().__init__(context.name, server.clock, server.metrics.workqueues)
         self.context = context
-        self.server = context.server
-        self.clock = context.server.clock
-        self.queue: WorkQueue[Item] = WorkQueue(
-            self._reconcile_synced,
-            self.clock,
-            workers=self.workers,
-            name=context.name,
-            metrics=self.server.metrics.workqueues,
-            min_retry_seconds=self.min_retry_seconds,
-            max_retry_seconds=self.max_retry_seconds,
-        )
+        self.server = server
         self._informers: dict[Informer, InformerSubscription] = {}
         self._subscriptions: list[Subscription] = []
-        self._resyncs: dict[Callable[[], None], Timer] = {}
 
     # What a subclass implements.
 
@@ -136,22 +110,6 @@ class Controller(Generic[Item]):
         if subscription is not None:
             subscription.cancel()
 
-    def resync(
-        self, seconds: float, items: Callable[[], Iterable[Item]], *, delay: float = 0.0
-    ) -> None:
-        """Queue items every `seconds` of the server's clock, for the first time now or after a
-        delay. `items` returns them."""
-
-        def queue_items() -> None:
-            for item in items():
-                self.queue.add(item)
-            self._resyncs[queue_items] = self.clock.call_later(seconds, queue_items)
-
-        if delay:
-            self._resyncs[queue_items] = self.clock.call_later(delay, queue_items)
-        else:
-            queue_items()
-
     def add_subscription(self, subscription: Subscription) -> None:
         """Cancel a subscription when the controller stops."""
         self._subscriptions.append(subscription)
@@ -164,17 +122,11 @@ class Controller(Generic[Item]):
 
     # What the manager and tests use.
 
-    def start(self) -> None:
-        """Begin to watch; does not wait for the work itself."""
-        self.set_up()
-
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
-        for timer in self._resyncs.values():
-            timer.cancel()
         for subscription in (*self._informers.values(), *self._subscriptions):
             subscription.cancel()
-        await self.queue.stop()
+        await super().stop()
         for work in self.context.background:
             await work.stop()
 

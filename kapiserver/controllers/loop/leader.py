@@ -12,13 +12,16 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import AUTHENTICATED, User
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.concurrency.clock import Clock
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.context import Server
 
 LEASE = ObjectKey("kube-system", "kapiserver-controllers")
 LEASE_SECONDS = 15

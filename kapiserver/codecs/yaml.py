@@ -28,6 +28,9 @@ from kapiserver.codecs.serializer import Decoded
 from kapiserver.codecs.yaml_scalars import MERGE_KEY, needs_quotes, resolve, resolve_tagged
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+_TOO_DEEP = f"yaml: exceeded max depth of {MAX_DEPTH}"
+_LIBRARY_DEPTH = "exceeded maximum nesting depth"
+"""The problem that libyaml reports for a nesting of 1,000, before the first event."""
 _FREE_ALIASES = 100
 _FREE_NODES = 1000
 # As in Go's yaml, up to 99% of 400,000 nodes may come from aliases, and 10% of 4 million.
@@ -185,6 +188,8 @@ def parse_events(data: bytes) -> Iterator[Any]:
 def _go_error_message(error: Any) -> str:
     """Return the message of Go's yaml for a PyYAML error. Both derive from libyaml."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+    if problem == _LIBRARY_DEPTH:
+        return _TOO_DEEP
     mark, context = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
     line = 0
     if mark is not None and mark.line:
@@ -217,7 +222,7 @@ class _DocumentBuilder:
             self._add_node(self._alias(event.anchor), event)
         elif name in ("MappingStartEvent", "SequenceStartEvent"):
             if len(self._open) >= MAX_DEPTH:
-                raise Malformed(f"yaml: exceeded max depth of {MAX_DEPTH}")
+                raise Malformed(_TOO_DEEP)
             items: list[_Node] | None = [] if name == "SequenceStartEvent" else None
             self._open.append(_OpenCollection(event.anchor, items))
         elif name in ("MappingEndEvent", "SequenceEndEvent"):
@@ -262,7 +267,7 @@ class _DocumentBuilder:
         ):
             raise Malformed("yaml: document contains excessive aliasing")
         if len(self._open) + node.height > MAX_DEPTH:
-            raise Malformed(f"yaml: exceeded max depth of {MAX_DEPTH}")
+            raise Malformed(_TOO_DEEP)
         return _Node(_copy(node.value), node.nodes, node.height)
 
     def _add_node(self, node: _Node, event: Any) -> None:

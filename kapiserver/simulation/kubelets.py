@@ -16,7 +16,7 @@ from kapiserver.controllers.loop.writing import delete_object, suppress_reason
 from kapiserver.controllers.volumes.attach_plan import needs_attachment, unique_name
 from kapiserver.controllers.volumes.matching import claim_key, is_in_bound_phase
 from kapiserver.controllers.volumes.persistent_volume_binder import STORAGE, claim_keys
-from kapiserver.controllers.workloads.pods import is_finished, node_of, phase_of
+from kapiserver.controllers.workloads.pods import is_finished, node_of, phase_of, seconds_of
 from kapiserver.simulation import pod_resize
 from kapiserver.simulation.addresses import AddressPool
 from kapiserver.simulation.fate import unreadable_annotations
@@ -36,6 +36,10 @@ from kapiserver.storage.objects.informer import Index, ObjectChange
 EVENT_BURST = 100
 """How many events wait at most before events of the type Normal are dropped: --event-burst of a
 kubelet. So the events of a few pods are complete, and those of thousands cost little."""
+
+REJECTION_SECONDS = 1.0
+"""The age at which a pod that does not fit is rejected. Its owner replaces it at once, and without
+this delay the two would do nothing else, and the cluster would never settle."""
 
 
 class KubeletSimulator(Controller[ObjectKey]):
@@ -133,7 +137,11 @@ class KubeletSimulator(Controller[ObjectKey]):
             return
         rejection = await self._admit(key)
         if rejection is not None:
-            await self._reject(pod, rejection)
+            delay = _creation_seconds(pod) + REJECTION_SECONDS - self.clock.now()
+            if delay > 0:
+                self.queue.add_after(key, delay)
+            else:
+                await self._reject(pod, rejection)
             return
         host = self._host_of(pod, node.tree())
         step = next_step(pod, host, self.clock.now())
@@ -239,6 +247,10 @@ class KubeletSimulator(Controller[ObjectKey]):
 def _can_run_pods(node: Entry) -> bool:
     """Report whether a simulated kubelet runs on a node, and has made itself known."""
     return has_kubelet(node) and bool(internal_addresses(node.tree()))
+
+
+def _creation_seconds(pod: Tree) -> float:
+    return seconds_of(value_at(pod, "metadata", "creationTimestamp")) or 0.0
 
 
 def _attached_to(node: Entry | None) -> object:

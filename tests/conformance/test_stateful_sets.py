@@ -156,12 +156,16 @@ def test_recreation(cluster):
     stateful = stateful_set(1)
     stateful["spec"]["template"]["spec"] |= {"containers": containers} | on_node
     created = cluster.create("statefulsets", stateful)
-    cluster.list("pods")
-    uids = {each["metadata"]["uid"] for each in cluster.pods("baz=blah")}
-    status = {"status": {"phase": "Failed", "reason": "NodePorts"}}
-    cluster.patch("pods", "ss-0", status, "status")
+    rejected = cluster.get("pods", "ss-0")
+    assert rejected["status"]["phase"] == "Pending"
+    cluster.advance("2s")
+    changes = cluster.changes("pods", created["metadata"]["resourceVersion"], "baz=blah")
+    assert ("MODIFIED", "NodePorts") in [
+        (kind, each["status"].get("reason")) for kind, each in changes
+    ]
+    assert "DELETED" in [kind for kind, _ in changes]
     cluster.delete("pods", "test-pod")
-    found = cluster.get("pods", "ss-0")
-    assert found["status"]["phase"] == "Running"
-    assert found["metadata"]["uid"] not in uids
-    assert created["metadata"]["name"] == "ss"
+    cluster.advance("2s")
+    recreated = cluster.get("pods", "ss-0")
+    assert recreated["status"]["phase"] == "Running"
+    assert recreated["metadata"]["uid"] != rejected["metadata"]["uid"]

@@ -122,6 +122,7 @@ async def test_pods_on_a_server():
 
         for name in ("one", "two", "three"):
             await create(name, "16")
+        await server.clock.advance_async("1s")
         phases = [(await status(name))["phase"] for name in ("one", "two", "three")]
         assert sorted(phases) == ["Failed", "Running", "Running"]
         rejected = ("one", "two", "three")[phases.index("Failed")]

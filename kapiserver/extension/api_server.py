@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from kapiserver.extension.delegation import STANDS_ALONE, Delegation
 from kapiserver.extension.resources import Resource
 
 if TYPE_CHECKING:
@@ -33,14 +34,24 @@ class ApiServer:
 
     @asynccontextmanager
     async def serve(
-        self, config: Config | None = None, *, clock: Clock | None = None
+        self,
+        config: Config | None = None,
+        *,
+        delegation: Delegation = STANDS_ALONE,
+        clock: Clock | None = None,
     ) -> AsyncIterator[RunningServer]:
         """Serve until the block ends, then drain. Without settings it stores objects in memory and
-        picks a free port. Raises ValueError and OSError for an unusable setting or file,
-        StorageError."""
+        picks a free port; outside of pods it has no host cluster. Raises ValueError and OSError for
+        an unusable setting or file, StorageError."""
         from kapiserver.extension.serving import serve  # loads the server
 
-        serving = serve(self.resources, config, clock=clock, controllers=self.controllers)
+        serving = serve(
+            self.resources,
+            config,
+            delegation=delegation,
+            controllers=self.controllers,
+            clock=clock,
+        )
         async with serving as running:
             yield running
 

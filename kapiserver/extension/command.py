@@ -18,16 +18,25 @@ from kapiserver.apiserver.serving import logs
 from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.process_memory import manage_memory, use_one_heap
 from kapiserver.apiserver.serving.signals import ServerSignals
+from kapiserver.extension.delegation import Delegation
 from kapiserver.extension.resources import Resource
 from kapiserver.extension.serving import RunningServer, serve
 from kapiserver.flags.audit import add_audit_flags
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags
+from kapiserver.flags.delegation import add_delegation_flags
 from kapiserver.flags.serving import add_address_flags
 from kapiserver.flags.storage import add_storage_flags, storage_of
 
 if TYPE_CHECKING:
     from kapiserver.extension.controllers.controller import Controller
+
+_PROXY_HEADERS = {
+    "requestheader_username_headers": ("x-remote-user",),
+    "requestheader_group_headers": ("x-remote-group",),
+    "requestheader_extra_headers_prefix": ("x-remote-extra-",),
+}
+"""The headers of front proxies, unless flags name others; those of Go's extension API servers."""
 
 
 def run(
@@ -54,6 +63,7 @@ def _parser(resources: Sequence[Resource[Any]]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=f"Serve {names} until SIGTERM or SIGINT.")
     add_address_flags(parser.add_argument_group("serving"))
     add_certificate_flags(parser.add_argument_group("certificates"))
+    add_delegation_flags(parser.add_argument_group("the host cluster"))
     add_audit_flags(parser.add_argument_group("audit"))
     add_storage_flags(parser.add_argument_group("storage"))
     add_backend_flags(parser)
@@ -68,7 +78,12 @@ def _parser(resources: Sequence[Resource[Any]]) -> argparse.ArgumentParser:
 def config_of(options: argparse.Namespace) -> Config:
     """Return the settings of parsed flags. Raises ValueError for flags that contradict each
     other."""
-    settings = {name: value for name, value in vars(options).items() if name in SECTIONS}
+    own = frozenset(Delegation.__struct_fields__)
+    settings = {
+        name: value for name, value in vars(options).items() if name in SECTIONS and name not in own
+    }
+    if options.requestheader_client_ca_file is not None:
+        settings |= {name: settings[name] or names for name, names in _PROXY_HEADERS.items()}
     return Config.of(**settings).replace(
         storage=storage_of(options),
         cert_dir=options.cert_dir or options.data_dir / "certificates",
@@ -76,6 +91,12 @@ def config_of(options: argparse.Namespace) -> Config:
         tls_sni_cert_key=tuple(options.tls_sni_cert_key),
         verbosity=options.verbose,
     )
+
+
+def delegation_of(options: argparse.Namespace) -> Delegation:
+    """Return the settings of delegation."""
+    fields = Delegation.__struct_fields__
+    return Delegation(**{name: value for name, value in vars(options).items() if name in fields})
 
 
 def _serve(
@@ -88,16 +109,18 @@ def _serve(
     logs.set_up(config.serving.verbosity)
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve_until_signal(resources, controllers, config))
+        runner.run(_serve_until_signal(resources, controllers, config, delegation_of(options)))
 
 
 async def _serve_until_signal(
     resources: Sequence[Resource[Any]],
     controllers: Sequence[type[Controller[Any]]],
     config: Config,
+    delegation: Delegation,
 ) -> None:
     signals = ServerSignals()
-    async with serve(resources, config, controllers=controllers) as running:
+    serving = serve(resources, config, delegation=delegation, controllers=controllers)
+    async with serving as running:
         STANDARD_OUTPUT.write(_greeting(resources, running))
         manage_memory()
         signals.serve(reload=running.reload, status=lambda: _status(running))

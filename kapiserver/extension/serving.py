@@ -37,7 +37,8 @@ from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.extension.access import Access
+from kapiserver.extension.access import Access, make_access
+from kapiserver.extension.delegation import STANDS_ALONE, Delegation
 from kapiserver.extension.handlers import call_handlers, subresource_handlers
 from kapiserver.extension.kinds import declared_kinds
 from kapiserver.extension.resources import Resource
@@ -84,6 +85,7 @@ async def serve(
     resources: Sequence[Resource[Any]],
     config: Config | None = None,
     *,
+    delegation: Delegation = STANDS_ALONE,
     clock: Clock | None = None,
     controllers: Sequence[type[Controller[Any]]] = (),
 ) -> AsyncIterator[RunningServer]:
@@ -99,7 +101,7 @@ async def serve(
             kv=await stack.enter_async_context(host.open_store(config, clock)),
             copies=await stack.enter_async_context(_open_copies(resources, clock, config)),
             files=FileWatch(SystemClock()),
-            access=Access(config, clock),
+            access=make_access(config, clock, delegation),
         )
         server = _make(basis, declared_kinds(resources))
         stack.callback(server.stores.stop)
@@ -107,6 +109,9 @@ async def serve(
         http = host.http_server(compose(server, FILTERS), functools.partial(error_response, server))
         stack.push_async_callback(_drain, server, http)
         await _start(server, basis, stack)
+        if certificates is not None and basis.access.ca_file is not None:
+            trusted = (*certificates.trusted, basis.access.ca_file)
+            certificates = structs.replace(certificates, trusted=trusted)
         listening = await _listen(server, http, basis.files, certificates)
         yield await _with_controllers(listening, controllers, stack)
 

@@ -11,19 +11,24 @@ from kapiserver.flags.values import DEFAULTS, boolean, names, pair, seconds
 def add_authentication_flags(group: argparse._ArgumentGroup) -> None:
     """Add the flags of users, issuers of tokens and service accounts."""
     _add_users(group)
-    _add_request_header(group)
+    add_request_header_flags(group)
     _add_tokens(group)
     _add_jwt(group)
     _add_service_accounts(group)
 
 
-def _add_users(group: argparse._ArgumentGroup) -> None:
+def add_client_ca_flag(group: argparse._ArgumentGroup) -> None:
+    """Add the flag of the CAs of client certificates."""
     group.add_argument(
         "--client-ca-file", type=Path, metavar="FILE",
         help="PEM file of CA certificates. A client certificate that one of them signed "
         "authenticates its common name as the user and its organizations as the groups. "
         "Default: only the CA in --cert-dir is trusted; it always is.",
     )  # fmt: skip
+
+
+def _add_users(group: argparse._ArgumentGroup) -> None:
+    add_client_ca_flag(group)
     group.add_argument(
         "--token-auth-file", type=Path, metavar="FILE",
         help='CSV file of static bearer tokens, a line each: token,user,uid,"group1,group2". '
@@ -62,7 +67,8 @@ def _add_tokens(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def _add_request_header(group: argparse._ArgumentGroup) -> None:
+def add_request_header_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags of front proxies."""
     group.add_argument(
         "--requestheader-client-ca-file", type=Path, metavar="FILE",
         help="PEM file of the CAs of front proxies: a proxy that shows a client certificate of one "

@@ -23,19 +23,26 @@ _log = logging.getLogger(__name__)
 
 
 class ClientAuthorities:
-    """The CA certificates of some files."""
+    """The CA certificates of some files, and others that a program adds."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         """Read the files. Raises ValueError for one without certificates, OSError."""
         self._files = files
         self._states = self._file_states()
         self._digests = frozenset(_digests(files))
+        self._added: frozenset[str] = frozenset()
+
+    def trust(self, pem: str) -> None:
+        """Use the certificates in a PEM text beside those of the files, in place of an earlier
+        text."""
+        self._added = frozenset(map(_digest, pem_certificates(pem)))
 
     def have_signed(self, certificate: Certificate) -> bool:
         """Report whether the chain of a verified certificate has one of the CAs, as the files are
         now; an unusable file changes nothing."""
         self._reload()
-        return not self._digests.isdisjoint(certificate.chain)
+        chain = certificate.chain
+        return not (self._digests.isdisjoint(chain) and self._added.isdisjoint(chain))
 
     def _reload(self) -> None:
         states = self._file_states()
@@ -88,4 +95,8 @@ def pem_certificates(text: str) -> list[str]:
 def _digests(files: Sequence[Path]) -> Iterator[str]:
     for file in files:
         for text in read_certificates(file):
-            yield hashlib.sha256(ssl.PEM_cert_to_DER_cert(text)).hexdigest()
+            yield _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(text)).hexdigest()

@@ -46,7 +46,7 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
     """Recognizes the tokens that a webhook recognizes.
 
     version     the version of the TokenReview: v1 or v1beta1
-    audiences   the audiences of this server
+    audiences   the audiences of this server; without any, tokens for all audiences are valid
     ttl         seconds for which a verdict is kept; 0 for none. A failed call is not kept.
     """
 
@@ -124,7 +124,7 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
         status = status if isinstance(status, dict) else {}
         token_audiences = _strings(status.get("audiences")) or self._audiences
         valid = shared_audiences(audiences, token_audiences)
-        if not valid:
+        if audiences and not valid:
             return _Verdict()
         if status.get("authenticated") is not True:
             return _Verdict(error=str(status.get("error") or "")[:_ERROR_CHARACTERS])

@@ -98,14 +98,3 @@ class Access:
 
     def _authorizers(self) -> Sequence[Authorizer]:
         return ()
-
-
-def make_access(config: Config, clock: Clock, delegation: Delegation) -> Access:
-    """Return the authenticators and authorizers of a server, with those of its host if it has one.
-    Raises ValueError, OSError."""
-    if not delegation.has_host:
-        return Access(config, clock, delegation)
-    # Loads an HTTP client.
-    from kapiserver.extension.delegated_access import DelegatedAccess
-
-    return DelegatedAccess(config, clock, delegation)

@@ -37,7 +37,7 @@ from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.extension.access import Access, make_access
+from kapiserver.extension.access import Access
 from kapiserver.extension.delegation import STANDS_ALONE, Delegation
 from kapiserver.extension.handlers import call_handlers, subresource_handlers
 from kapiserver.extension.kinds import declared_kinds
@@ -101,7 +101,7 @@ async def serve(
             kv=await stack.enter_async_context(host.open_store(config, clock)),
             copies=await stack.enter_async_context(_open_copies(resources, clock, config)),
             files=FileWatch(SystemClock()),
-            access=make_access(config, clock, delegation),
+            access=_make_access(config, clock, delegation),
         )
         server = _make(basis, declared_kinds(resources))
         stack.callback(server.stores.stop)
@@ -191,6 +191,17 @@ def _make(basis: _Basis, kinds: CustomKinds) -> Server:
         memory_limit=basis.host.memory_limit,
         plugin_chain=plugins.chain,
     )
+
+
+def _make_access(config: Config, clock: Clock, delegation: Delegation) -> Access:
+    """Return the authenticators and authorizers, with those of the host if there is one. Raises
+    ValueError, OSError."""
+    if not delegation.has_host:
+        return Access(config, clock, delegation)
+    # Loads an HTTP client.
+    from kapiserver.extension.delegated_access import DelegatedAccess
+
+    return DelegatedAccess(config, clock, delegation)
 
 
 def _stores(basis: _Basis, scheme: Scheme, codecs: CodecFactory, metrics: Metrics) -> StoreRegistry:

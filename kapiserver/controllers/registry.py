@@ -251,6 +251,15 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         user=_account("resourcequota-controller"),
     ),
     ControllerDescriptor(
+        name="storage-version-migrator-controller",
+        aliases=("svm",),
+        factory=loaded_by(
+            lazy("kapiserver.controllers.storage_versions.migrator:StorageVersionMigrator")
+        ),
+        user=_account("storage-version-migrator-controller"),
+        manager="storage-version-migrator-controller",
+    ),
+    ControllerDescriptor(
         name="service-cidr-controller",
         aliases=("service-cidr",),
         factory=loaded_by(

@@ -16,7 +16,7 @@ from kapiserver.api.types import Tree
 
 _RESOURCE = Path("spec") / "resource"
 _STATUS = Path("status")
-_FINAL_CONDITIONS = (("Succeeded", "Success", "success"), ("Failed", "Failed", "failed"))
+_FINAL_CONDITIONS = (("Succeeded", "Success"), ("Failed", "Failed"))
 
 
 def validate_migration(obj: Tree) -> Iterator[FieldError]:
@@ -42,7 +42,7 @@ def validate_migration_status_update(new: Tree, old: Tree) -> Iterator[FieldErro
     status = new.get("status") or {}
     version, old_version = (value_at(obj, "status", "resourceVersion") or "" for obj in (new, old))
     resource_version_path = _STATUS / "resourceVersion"
-    detail = _resource_version_problem(version)
+    detail = _resource_version_problem(version) if version else ""
     if detail:
         yield invalid(resource_version_path, version, detail)
     yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")
@@ -53,13 +53,8 @@ def validate_migration_status_update(new: Tree, old: Tree) -> Iterator[FieldErro
     if {"Succeeded", "Failed"} <= conditions:
         errors.append("Both success and failed conditions cannot be true at the same time")
     errors.extend(
-        f"Running condition cannot be true when {lower_name} condition is true"
-        for type_, _, lower_name in _FINAL_CONDITIONS
-        if {type_, "Running"} <= conditions
-    )
-    errors.extend(
         f"{upper_name} condition cannot be set to false once it is true"
-        for type_, upper_name, _ in _FINAL_CONDITIONS
+        for type_, upper_name in _FINAL_CONDITIONS
         if type_ in old_conditions and type_ not in conditions
     )
     for text in errors:

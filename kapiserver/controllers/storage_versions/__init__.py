@@ -1,0 +1,1 @@
+"""Control loops of stored versions: migrations of stored objects."""

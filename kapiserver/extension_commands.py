@@ -1,8 +1,12 @@
-"""`kapiserver crds`: its arguments and output. `extension/` does the work."""
+"""`kapiserver new`, `kapiserver crds` and `kapiserver certificates`: flags and output.
+
+`extension/` does the work.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib
 import importlib.util
 import sys
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 
 def add_extension_commands(commands: _Commands) -> None:
     """Add the commands and their arguments."""
+    _add_new(commands)
+    _add_certificates(commands)
     crds = commands.add_parser(
         "crds",
         help="print CustomResourceDefinitions of Python classes",
@@ -28,6 +34,91 @@ def add_extension_commands(commands: _Commands) -> None:
         "module", metavar="MODULE",
         help="A module, such as shop.types, or the path of its file. Required.",
     )  # fmt: skip
+
+
+def _add_new(commands: _Commands) -> None:
+    new = commands.add_parser(
+        "new",
+        help="write a small project: an API server of one's own",
+        description="Write a project with types, a controller, a test, manifests and a README "
+        "into a new folder.",
+    )
+    new.set_defaults(command=_write_project, verbose=0)
+    new.add_argument(
+        "folder", type=Path, metavar="DIR", help="A folder that is new or empty. Required."
+    )
+    new.add_argument(
+        "--group", default="example.com", metavar="NAME",
+        help="The API group of the resource. Default: %(default)s.",
+    )  # fmt: skip
+    new.add_argument(
+        "--kind", default="Widget", metavar="NAME",
+        help="The kind of the resource. Default: %(default)s.",
+    )  # fmt: skip
+    new.add_argument(
+        "--plural", default="", metavar="NAME",
+        help="The plural name of the resource. Default: the kind with an s.",
+    )  # fmt: skip
+
+
+def _add_certificates(commands: _Commands) -> None:
+    certificates = commands.add_parser(
+        "certificates",
+        help="make certificates of an extension API server in a cluster",
+        description="Make a CA and a certificate of a Service, store them in a Secret of its "
+        "namespace, and write the CA into an APIService. A Job of the cluster runs it.",
+    )
+    certificates.set_defaults(command=_install_certificates, verbose=0)
+    certificates.add_argument(
+        "--service", required=True, metavar="NAMESPACE/NAME",
+        help="The Service of the server. Required.",
+    )  # fmt: skip
+    certificates.add_argument(
+        "--secret", required=True, metavar="NAME",
+        help="The Secret, which is created if it does not exist. Required.",
+    )  # fmt: skip
+    certificates.add_argument(
+        "--api-service", required=True, metavar="NAME",
+        help="The APIService, such as v1.example.com; it must exist. Required.",
+    )  # fmt: skip
+    certificates.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE",
+        help="The kubeconfig of the cluster. Default: $KUBECONFIG, else the files of the pod, else "
+        "~/.kube/config.",
+    )  # fmt: skip
+
+
+def _write_project(options: argparse.Namespace) -> int:
+    from kapiserver.extension.new_project import write_project
+
+    written = write_project(
+        options.folder, group=options.group, kind=options.kind, plural=options.plural
+    )
+    for path in written:
+        sys.stdout.write(f"{options.folder / path}\n")
+    return 0
+
+
+def _install_certificates(options: argparse.Namespace) -> int:
+    from kapiserver.client import Client
+    from kapiserver.extension.service_certificates import install_certificates
+    from kapiserver.storage.cache.entry import ObjectKey
+
+    namespace, slash, name = options.service.partition("/")
+    if not (namespace and slash and name):
+        raise ValueError("--service is NAMESPACE/NAME")
+
+    async def install() -> None:
+        async with Client.from_kubeconfig(options.kubeconfig or "") as client:
+            await install_certificates(
+                client,
+                service=ObjectKey(namespace, name),
+                secret=options.secret,
+                api_service=options.api_service,
+            )
+
+    asyncio.run(install())
+    return 0
 
 
 def _print_definitions(options: argparse.Namespace) -> int:

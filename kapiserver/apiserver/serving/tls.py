@@ -102,7 +102,7 @@ def ensure_certificates(
     if new_ca:
         _write_ca(ca, now)
     if new_ca or not _is_usable(admin, (), now):
-        _write_leaf(admin, ca, now, name=ADMIN, organization=ADMIN_GROUP)
+        _write_leaf(admin, ca, now, subject=_name(ADMIN, ADMIN_GROUP))
     if (
         config.certificates.tls_cert_file is not None
         and config.certificates.tls_private_key_file is not None
@@ -114,7 +114,7 @@ def ensure_certificates(
     else:
         names = alternative_names(config)
         if new_ca or not _is_usable(serving, names, now):
-            _write_leaf(serving, ca, now, name="kube-apiserver", names=names)
+            _write_leaf(serving, ca, now, subject=_name("kube-apiserver"), names=names)
     extra_cas = (
         config.authentication.client_ca_file,
         config.authentication.requestheader_client_ca_file,
@@ -130,6 +130,16 @@ def ensure_certificates(
             config.certificates.tls_min_version, config.certificates.tls_cipher_suites
         ),
     )
+
+
+def write_serving_certificate(folder: Path, names: Sequence[str]) -> None:
+    """Write a new CA and a serving certificate for names, both valid for CA_DAYS, into `ca.crt`,
+    `tls.crt` and `tls.key` of a folder. Raises OSError."""
+    ca = Pair(certificate=folder / OWN_CA, key=folder / "ca.key")
+    serving = Pair(certificate=folder / "tls.crt", key=folder / "tls.key")
+    now = datetime.now(UTC)
+    _write_ca(ca, now)
+    _write_leaf(serving, ca, now, subject=_name("extension-apiserver"), names=names, days=CA_DAYS)
 
 
 def alternative_names(config: Config) -> tuple[str, ...]:
@@ -171,7 +181,7 @@ def _write_ca(pair: Pair, now: datetime) -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _name("kapiserver-ca", "")
+    subject = _name("kapiserver-ca")
     usage = x509.KeyUsage(
         digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False,
         key_encipherment=True, data_encipherment=False, key_agreement=False,
@@ -192,9 +202,9 @@ def _write_leaf(
     ca: Pair,
     now: datetime,
     *,
-    name: str,
-    organization: str = "",
+    subject: x509.Name,
     names: Sequence[str] = (),
+    days: int = LEAF_DAYS,
 ) -> None:
     """Write a server certificate for `names`, or a client certificate without names."""
     from cryptography import x509
@@ -208,7 +218,7 @@ def _write_leaf(
     purpose = x509.OID_SERVER_AUTH if names else x509.OID_CLIENT_AUTH
     authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     builder = (
-        _builder(_name(name, organization), key, now, LEAF_DAYS)
+        _builder(subject, key, now, days)
         .issuer_name(issuer.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
@@ -220,7 +230,7 @@ def _write_leaf(
     _write(pair, builder, key, signing_key=issuer_key)
 
 
-def _name(common_name: str, organization: str) -> x509.Name:
+def _name(common_name: str, organization: str = "") -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 

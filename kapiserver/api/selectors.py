@@ -61,6 +61,15 @@ class FieldTerm(Struct, frozen=True):
         return f"{self.name}{'=' if self.equal else '!='}{escaped}"
 
 
+class EqualityTerm(Struct, frozen=True):
+    """What a selection requires: a label or a field has one of these values. An object without
+    the field has the value ""."""
+
+    kind: Literal["label", "field"]
+    name: str
+    values: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The objects that a list or watch selects: all label and field requirements must hold."""
@@ -109,6 +118,17 @@ class Selection:
     def namespace(self) -> str | None:
         """The only namespace that can match, if `metadata.namespace=x` is required."""
         return self._only("metadata.namespace")
+
+    @property
+    def equality_term(self) -> EqualityTerm | None:
+        """A term that each selected object fulfils; None if the selection requires no value."""
+        for label in self.labels:
+            if label.operator in ("=", "==", "in"):
+                return EqualityTerm("label", label.key, label.values)
+        for field_term in self.fields:
+            if field_term.equal:
+                return EqualityTerm("field", field_term.name, (field_term.value,))
+        return None
 
     def _only(self, name: str) -> str | None:
         for term in self.fields:

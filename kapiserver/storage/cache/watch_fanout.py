@@ -31,6 +31,7 @@ from typing import NamedTuple
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.cache.group_index import GroupIndex
 from kapiserver.storage.cache.large_frames import LargeFrames
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import EventType, Framer, WatchSink
@@ -204,7 +205,7 @@ class WatchFanout:
         self._cache = cache
         self._backlogs = backlogs
         self._clock = clock
-        self._groups: dict[str, dict[Hashable, WatcherGroup]] = {}
+        self._groups: dict[str, GroupIndex[WatcherGroup]] = {}
         self.large_frames = LargeFrames()
         self._pending: list[CachedEvent] = []
         self._pump: asyncio.Task[None] | None = None
@@ -261,7 +262,7 @@ class WatchFanout:
         watchers = [
             watcher
             for groups in self._groups.values()
-            for group in groups.values()
+            for group in groups
             for watcher in group.watchers
         ]
         for watcher in [*watchers, *self._starting]:
@@ -338,10 +339,8 @@ class WatchFanout:
 
     def _join(self, watcher: Watcher) -> None:
         watcher.task = None
-        own_group = watcher.group
-        group = self._groups.setdefault(own_group.scope, {}).setdefault(
-            own_group.identity, own_group
-        )
+        groups = self._groups.setdefault(watcher.group.scope, GroupIndex())
+        group = groups.join(watcher.group)
         group.watchers[watcher] = None
         watcher.group = group
         self._starting.discard(watcher)
@@ -355,7 +354,7 @@ class WatchFanout:
         group.watchers.pop(watcher, None)
         groups = self._groups.get(group.scope)
         if not group.watchers and groups is not None:
-            groups.pop(group.identity, None)
+            groups.remove(group)
             if not groups:
                 del self._groups[group.scope]
         if not self._groups and self._bookmark_timer is not None:
@@ -401,8 +400,9 @@ class WatchFanout:
             # The prefixes of the resource and of the namespace, which are the same for a
             # cluster-scoped resource, and the key of the object.
             for scope in {root, path[: path.rindex("/") + 1], path}:
-                for group in groups.get(scope, {}).values():
-                    events_by_group.setdefault(group, []).append(event)
+                if scope in groups:
+                    for group in groups[scope].concerned(event):
+                        events_by_group.setdefault(group, []).append(event)
         return events_by_group
 
     async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
@@ -459,7 +459,7 @@ class WatchFanout:
         watchers = [
             watcher
             for groups in self._groups.values()
-            for group in groups.values()
+            for group in groups
             for watcher in group.watchers
             if watcher.bookmarks and watcher.sent_revision <= revision
         ]

@@ -36,7 +36,7 @@ from kapiserver.testing.simulated.metrics import Metrics
 from kapiserver.testing.simulated.nodes import Nodes
 from kapiserver.testing.simulated.pods import Pods
 from kapiserver.testing.state.memory_store import MemoryStore, open_memory_store
-from kapiserver.testing.state.prepared import keep_policy, restore_policy
+from kapiserver.testing.state.prepared import keep_definitions, keep_policy, restore_objects
 from kapiserver.testing.state.start import StartState
 from kapiserver.testing.state.state import State
 from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
@@ -162,15 +162,18 @@ class Controls(Subject, ServerLoop):
             kv.watch("", after=kv.revision, sink=self._journal)
         # Prepared objects have another creation time than a server whose clock is frozen.
         prepared = None if self.clock.frozen else kv
-        has_policy = prepared is not None and restore_policy(config, prepared)
+        has_policy = prepared is not None and restore_objects(config, prepared)
         serving = serve(config, self._parts(kv), host=self._host, has_policy=has_policy)
         slices = nullcontext() if self._seed is None else unlimited_slices()
         try:
             with slices:
                 async with serving as running:
                     await self._attach(running, watch=kv is None)
-                    if prepared is not None:
+                    if prepared is None:
+                        self._start.begin()
+                    else:
                         keep_policy(config, prepared)
+                        self._start.begin(lambda snapshot: keep_definitions(config, snapshot))
                     try:
                         yield running
                     finally:
@@ -193,7 +196,6 @@ class Controls(Subject, ServerLoop):
         """Connect the controls with a server that has started. `watch` says whether the journal
         must watch its store from now on."""
         self._served = running
-        self._start.begin()
         if watch:
             kv = running.cluster.kv
             kv.watch("", after=await kv.current_revision(), sink=self._journal)

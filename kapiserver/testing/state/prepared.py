@@ -1,29 +1,33 @@
-"""Certificates and RBAC's bootstrap policy that all test servers of a process share.
+"""Certificates, RBAC's bootstrap policy and kwok's definitions that all test servers of a process
+share.
 
 The first server makes them; that takes most of the time of a start. The next servers reuse them.
 
-All test servers of a process have the same CA, and the same uids of the policy's objects.
+All test servers of a process have the same CA, and the same uids of these objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import write_private
+from kapiserver.storage.kv.contract import KeyValue
 from kapiserver.storage.sqlite.database import Write
 from kapiserver.testing.state.memory_store import MemoryStore, Snapshot
 
-MAX_POLICIES = 16
-"""Configurations whose policy is kept, about 200 KB each."""
+MAX_CONFIGURATIONS = 16
+"""Configurations whose objects are kept, about 200 KB each."""
 
 _RESOURCES = ("clusterrolebindings", "clusterroles", "namespaces", "rolebindings", "roles")
+_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 _CERTIFICATES = ("admin", "apiserver", "ca")
 
 _certificates: dict[str, bytes] = {}
 """Contents of the files, by name."""
-_policies: dict[Config, Snapshot] = {}
+_policies: dict[Config, list[KeyValue]] = {}
+_definitions: dict[Config, list[KeyValue]] = {}
 
 
 def write_certificates(folder: Path) -> None:
@@ -41,31 +45,44 @@ def keep_certificates(folder: Path) -> None:
             _certificates.update({file.name: file.read_bytes() for file in files})
 
 
-def restore_policy(config: Config, store: MemoryStore) -> bool:
-    """Write the policy of a server with this configuration into an empty store; report whether
-    there was one."""
-    snapshot = _policies.get(_policy_key(config))
-    if snapshot is None:
-        return False
-    store.write_at_once([Write(item.key, item.value, 0) for item in snapshot.items])
-    return True
+def restore_objects(config: Config, store: MemoryStore) -> bool:
+    """Write what is kept of servers with this configuration into an empty store; report whether the
+    policy was."""
+    key = _key(config)
+    items = [*_policies.get(key, ()), *_definitions.get(key, ())]
+    store.write_at_once([Write(item.key, item.value, 0) for item in items])
+    return key in _policies
 
 
 def keep_policy(config: Config, store: MemoryStore) -> None:
     """Keep the policy of a server for the next ones. Call it before the server has clients."""
-    key = _policy_key(config)
-    if key in _policies or config.store.encryption_provider_config is not None:
+    _keep(_policies, config, _RESOURCES, store.snapshot)
+
+
+def keep_definitions(config: Config, snapshot: Snapshot) -> None:
+    """Keep the definitions of kwok's kinds for the next simulating servers. The snapshot is of a
+    server whose controllers have accepted them, and which has had no clients."""
+    if config.simulation.simulate:
+        _keep(_definitions, config, [_DEFINITIONS], lambda: snapshot)
+
+
+def _keep(
+    kept: dict[Config, list[KeyValue]],
+    config: Config,
+    resources: Sequence[str],
+    snapshot: Callable[[], Snapshot],
+) -> None:
+    """Keep the objects of these resources, unless those of an equal server are kept."""
+    key = _key(config)
+    if key in kept or config.store.encryption_provider_config is not None:
         return
-    prefixes = tuple(f"{config.store.key_root}/{resource}/" for resource in _RESOURCES)
-    snapshot = store.snapshot()
-    items = [item for item in snapshot.items if item.key.startswith(prefixes)]
-    expiries: Mapping[str, float] = {}
-    if len(_policies) >= MAX_POLICIES:
-        del _policies[next(iter(_policies))]
-    _policies[key] = Snapshot(snapshot.revision, items, expiries)
+    prefixes = tuple(f"{config.store.key_root}/{resource}/" for resource in resources)
+    if len(kept) >= MAX_CONFIGURATIONS:
+        del kept[next(iter(kept))]
+    kept[key] = [item for item in snapshot().items if item.key.startswith(prefixes)]
 
 
-def _policy_key(config: Config) -> Config:
+def _key(config: Config) -> Config:
     """Return the configuration without files and ports of one server."""
     return config.replace(
         cert_dir=None,

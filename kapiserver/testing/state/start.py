@@ -25,14 +25,19 @@ class StartState:
         """Begin with the store of a server that starts; None if it is not in memory."""
         self._store = store
 
-    def begin(self) -> None:
-        """Begin to take the snapshot, of a server that has started."""
+    def begin(self, on_taken: Callable[[Snapshot], None] | None = None) -> None:
+        """Begin to take the snapshot, of a server that has started, and to call `on_taken`."""
         if self._store is not None:
-            self._task = asyncio.create_task(self._take(self._store))
+            self._task = asyncio.create_task(self._take(self._store, on_taken))
 
-    async def _take(self, store: MemoryStore) -> Snapshot:
+    async def _take(
+        self, store: MemoryStore, on_taken: Callable[[Snapshot], None] | None
+    ) -> Snapshot:
         await self._settle()
-        return store.snapshot()
+        snapshot = store.snapshot()
+        if on_taken is not None:
+            on_taken(snapshot)
+        return snapshot
 
     @property
     def is_pending(self) -> bool:

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
 import socketserver
+import struct
 import subprocess
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -203,6 +206,29 @@ def test_programs_of_the_machine(simulating: Server, context: str) -> None:
     output = run(newest, simulating, "exec", "host", "--", "sh", "-c", "echo $USED; id -u")
     assert output == f"here\n{65534 if context else os.geteuid()}\n"
     run(newest, simulating, "delete", "pod", "host", "--now")
+
+
+def test_terminal(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+    """A program of the machine has a terminal, whose size is that of kubectl's."""
+    run(kubectls()[0], simulating, "apply", "-f", "-", stdin=EXEC.format(context=""))
+    run(kubectls()[0], simulating, "run", "host", "--image=nginx")
+    ready = ("wait", "--for=condition=Ready", "pod/host", "--timeout=60s")
+    run(kubectls()[0], simulating, *ready)
+    ours, theirs = os.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    wait = 'until [ "$(stty size)" = "40 120" ]; do sleep 0.1; done; exit 3'
+    arguments = ("exec", "-it", "host", "--", "sh", "-c", wait)
+    process = subprocess.Popen(
+        [program, "--kubeconfig", simulating.kubeconfig, *arguments],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | environment,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        assert process.wait(60) == 3
+    finally:
+        process.kill()
+        os.close(ours)
+    run(kubectls()[0], simulating, "delete", "pod", "host", "--now")
 
 
 def test_forwarded_data(

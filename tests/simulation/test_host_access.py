@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client, stream
+from kubernetes.stream.ws_client import RESIZE_CHANNEL
 
 from kapiserver.testing import TestServer
 from tests.simulation.pod_clients import POD, add_pod, core_client, execute
@@ -117,6 +118,31 @@ def test_exec(server: TestServer, core: client.CoreV1Api, tmp_path: Path) -> Non
     running.write_stdin("hello\n")
     running.run_forever(timeout=60)
     assert running.read_stdout() == "got hello\n"
+
+
+def test_terminal(server: TestServer, core: client.CoreV1Api) -> None:
+    """A command has a terminal if its client asks for one: it shows what is typed, its size
+    changes, and its hang-up ends the command."""
+    server.state.load([rule("Exec", execs=[{"local": {}}])])
+
+    def start(*command: str) -> Any:
+        return stream.stream(
+            core.connect_get_namespaced_pod_exec, "web", "default", container="app",
+            command=list(command), stdin=True, stdout=True, tty=True, _preload_content=False,
+        )  # fmt: skip
+
+    running = start("sh", "-c", "read line; stty size; tty; echo $TERM; exit 3")
+    running.write_channel(RESIZE_CHANNEL, "not a size\n")
+    running.write_channel(RESIZE_CHANNEL, '{"Width": 132, "Height": 50}\n')
+    running.write_stdin("hello\n")
+    running.run_forever(timeout=60)
+    typed, size, terminal, kind = running.read_stdout().splitlines()
+    assert (typed, size, kind) == ("hello", "50 132", "xterm")
+    assert terminal.startswith("/dev/pts/")
+    assert running.returncode == 3
+    running = start("/does/not/exist")
+    running.run_forever(timeout=60)
+    assert running.returncode == 127
 
 
 def forwarded(core: client.CoreV1Api, port: int) -> Any:

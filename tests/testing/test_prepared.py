@@ -84,6 +84,6 @@ def test_servers_of_a_process_have_one_ca() -> None:
 
 def test_policies_are_bounded() -> None:
     """The policies of few configurations are kept."""
-    for seconds in range(prepared.MAX_POLICIES + 1):
+    for seconds in range(prepared.MAX_CONFIGURATIONS + 1):
         with TestServer(tls=False, controllers=[], request_timeout=30.0 + seconds):
-            assert len(prepared._policies) <= prepared.MAX_POLICIES
+            assert len(prepared._policies) <= prepared.MAX_CONFIGURATIONS

@@ -1,4 +1,4 @@
-"""What simulated pods do on the machine of the server: read files, run programs, connect.
+"""What simulated pods do on the machine of the server: read files and connect.
 
 They may do so only with `--simulate-host-access`. Mirrors pkg/kwok/server of kwok.
 """
@@ -6,25 +6,22 @@ They may do so only with `--simulate-host-access`. Mirrors pkg/kwok/server of kw
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from typing import BinaryIO
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.byte_stream import MAX_UNREAD
 from kapiserver.apiserver.errors import BadRequest
-from kapiserver.apiserver.streaming.remote_command import CommandStreams, exit_status
+from kapiserver.apiserver.streaming.remote_command import CommandStreams
 from kapiserver.apiserver.streaming.stream import Stream
 from kapiserver.simulation.streams.container_log import Line, selected, text_of, time_of
+from kapiserver.simulation.streams.host_programs import copy_out, run_command
 
 POLL_SECONDS = 0.2
 """How often a file that is followed is looked at."""
 MAX_FILE_BYTES = 16 << 20
 """What is read of a log file: its end."""
 CONNECT_SECONDS = 10.0
-
-_NO_PROGRAM = 127
 
 
 # Files.
@@ -84,84 +81,6 @@ def _line(text: str, now: float) -> Line:
     return Line(time, rest.partition(" ")[2], stream)
 
 
-# Programs.
-
-
-async def run_command(command: Sequence[str], local: Tree, streams: CommandStreams) -> Tree:
-    """Run a command with the streams of a client, and return the Status of its end. A command that
-    cannot be started ends with 127."""
-    try:
-        process = await _start(command, local, has_stdin=streams.stdin is not None)
-    except (OSError, ValueError) as error:
-        if streams.stderr is not None:
-            await streams.stderr.write(f"{command[:1]}: {error}\n".encode())
-        return exit_status(_NO_PROGRAM)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    outputs = asyncio.gather(
-        _copy_out(process.stdout, streams.stdout),
-        _copy_out(process.stderr, streams.stderr or streams.stdout),
-    )
-    feeding = asyncio.create_task(_feed(streams.stdin, process.stdin))
-    try:
-        await outputs
-        code = await process.wait()
-    finally:
-        feeding.cancel()
-        outputs.cancel()
-        if process.returncode is None:
-            process.kill()
-    return exit_status(code if code >= 0 else 128 - code)
-
-
-async def _start(
-    command: Sequence[str], local: Tree, *, has_stdin: bool
-) -> asyncio.subprocess.Process:
-    """Start a program. Raises OSError, and ValueError for no command or one with a zero byte."""
-    if not command:
-        raise ValueError("no command")
-    context = local.get("securityContext") or {}
-    variables = {each["name"]: each.get("value") or "" for each in local.get("envs") or ()}
-    return await asyncio.create_subprocess_exec(
-        *command,
-        cwd=local.get("workDir") or None,
-        env=os.environ | variables,
-        preexec_fn=functools.partial(_change_user, context) if context else None,
-        stdin=asyncio.subprocess.PIPE if has_stdin else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
-def _change_user(context: Tree) -> None:
-    """Give this process, which is about to run a program, another group and user. uvloop does not
-    take them as arguments."""
-    group, user = context.get("runAsGroup"), context.get("runAsUser")
-    if group is not None:
-        os.setgid(group)
-    if user is not None:
-        os.setuid(user)
-
-
-async def _copy_out(source: asyncio.StreamReader, target: Stream | None) -> None:
-    while data := await source.read(MAX_UNREAD):
-        if target is not None:
-            await target.write(data)
-
-
-async def _feed(source: Stream | None, target: asyncio.StreamWriter | None) -> None:
-    """Copy what a client sends, and its end."""
-    if source is None or target is None:
-        return
-    try:
-        while data := await source.read():
-            target.write(data)
-            await target.drain()
-    except ConnectionError:
-        pass  # the program reads no more
-    target.close()
-
-
 # Ports.
 
 
@@ -175,7 +94,7 @@ async def connect(entry: Tree, stream: Stream) -> None:
             reader, writer = await asyncio.open_connection(target["address"], target["port"])
         try:
             feeding = asyncio.create_task(_feed_socket(stream, writer))
-            await _copy_out(reader, stream)
+            await copy_out(reader, stream)
             feeding.cancel()
         finally:
             writer.close()

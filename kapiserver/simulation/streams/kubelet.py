@@ -47,7 +47,8 @@ from kapiserver.simulation.streams.files import (
     reads_archive,
     run_program,
 )
-from kapiserver.simulation.streams.host import connect, file_log, open_log, run_command
+from kapiserver.simulation.streams.host import connect, file_log, open_log
+from kapiserver.simulation.streams.host_programs import run_command
 from kapiserver.simulation.streams.host_rules import (
     ATTACH_RULE,
     EXEC_RULE,

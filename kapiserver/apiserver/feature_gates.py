@@ -30,6 +30,7 @@ class Gate(Struct, frozen=True):
 GATES: dict[str, Gate] = {
     "AllAlpha": Gate(default=False, stage="ALPHA"),
     "AllBeta": Gate(default=False, stage="BETA"),
+    "AllowUnsafeMalformedObjectDeletion": Gate(default=True, stage="BETA", off_in=range(37)),
     "APIListChunking": Gate(default=True, stage="GA"),
     "APIResponseCompression": Gate(default=True, stage="BETA"),
     "CBORServingAndStorage": Gate(default=True, stage="ALPHA"),

@@ -297,7 +297,14 @@ class InternalResource(ResourceClient):
                 delete_object,
                 deleted_status,
             )
+            from kapiserver.apiserver.endpoints.operations.unsafe_delete import (
+                delete_unreadable,
+                is_unsafe,
+            )
 
+            if is_unsafe(self._server, delete_options):
+                caller = self._caller(info)
+                return await delete_unreadable(self._server, target, caller, delete_options)
             written = await delete_object(self._server, target, self._caller(info), delete_options)
             status = await deleted_status(self._server, target, written)
             return await self._tree(target, written.entry) if status is None else status

@@ -26,7 +26,7 @@ from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.cache.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
 from kapiserver.storage.concurrency.clock import Clock
-from kapiserver.storage.errors import NotFound
+from kapiserver.storage.errors import Corrupt, NotFound
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.informer import Informer
 from kapiserver.storage.objects.list_encoder import ListEncoder, ObjectFramer
@@ -284,6 +284,14 @@ class ResourceReader:
         if cached is not None and cached.revision == item.revision:
             return cached
         return Entry(self._codec, path, item.value, item.revision)
+
+    async def _is_readable(self, entry: Entry) -> bool:
+        """Return whether an entry can be decrypted and decoded."""
+        try:
+            await self._offloader.tree(entry)
+        except Corrupt:
+            return False
+        return True
 
     def _not_found(self, name: str) -> NotFound:
         return NotFound(resource=self.resource.name, group=self.resource.group, name=name)

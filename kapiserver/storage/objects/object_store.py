@@ -58,6 +58,10 @@ PARALLEL_DELETIONS = 16
 COLLECTION_PAGE = 500
 
 _NOT_WRITTEN = Revision(0)
+_READABLE = (
+    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: "
+    "unsafe deletion is not allowed because the object is decodable from storage"
+)
 
 
 class _Admitted(Struct, frozen=True):
@@ -430,6 +434,30 @@ class ResourceStore(ResourceReader):
             revision = await self._kv.delete(entry.path, expected=entry.revision)
         tree = stamp_resource_version(last, revision)
         return self._codec.written_entry(entry.path, value, revision, tree)
+
+    async def delete_unreadable(self, key: ObjectKey, *, dry_run: bool = False) -> None:
+        """Delete an object that cannot be decrypted or decoded. Raises NotFound, and ObjectConflict
+        for an object that can be read."""
+        path = self._codec.path(key)
+        with self._turns.turn(path) as turn:
+            await turn.take()
+            while True:
+                item = (await self._kv.get(path)).item
+                if item is None:
+                    raise self._not_found(key.name)
+                if await self._is_readable(Entry(self._codec, path, item.value, item.revision)):
+                    raise ObjectConflict(
+                        _READABLE.format(path),
+                        resource=self.resource.name,
+                        group=self.resource.group,
+                        name=key.name,
+                    )
+                if dry_run:
+                    return
+                with contextlib.suppress(Conflict):
+                    await self._kv.delete(path, expected=item.revision)
+                    turn.latest = None
+                    return
 
     async def delete_collection(
         self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None

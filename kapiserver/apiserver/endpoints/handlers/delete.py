@@ -12,6 +12,10 @@ from kapiserver.apiserver.endpoints.operations.delete import (
     delete_options,
     deleted_status,
 )
+from kapiserver.apiserver.endpoints.operations.unsafe_delete import (
+    delete_unreadable,
+    is_unsafe,
+)
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -22,14 +26,17 @@ async def delete(server: Server, request: Request, target: Target) -> AnyRespons
     """Delete the object, or mark it as terminating."""
     response_format = negotiate_response(server, request, target)
     options = await read_delete_options(server, request, target)
+    if is_unsafe(server, options):
+        status = await delete_unreadable(server, target, request.caller(), options)
+        return plain_response(server, response_format, status)
     result = await delete_object(server, target, request.caller(), options)
-    status = await deleted_status(server, target, result)
-    if status is not None:
+    deleted = await deleted_status(server, target, result)
+    if deleted is not None:
         # A Status is never converted to a Table.
         return plain_response(
             server,
             ResponseFormat(media=response_format.media, pretty=response_format.pretty),
-            status,
+            deleted,
         )
     is_waiting = result.outcome == "terminating" and options.get("orphanDependents") is False
     return await entry_response(

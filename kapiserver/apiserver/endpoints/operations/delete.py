@@ -11,6 +11,7 @@ from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import Body
+from kapiserver.apiserver.endpoints.operations.unsafe_delete import check_collection
 from kapiserver.apiserver.endpoints.options import check_options, delete_query
 from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.status import SUCCESS, details
@@ -65,6 +66,7 @@ async def delete_objects(
     server: Server, target: Target, caller: Caller, options: Tree, list_query: ListQuery
 ) -> ListResult:
     """Delete the objects that a query selects and return them; `options` are DeleteOptions."""
+    check_collection(server, options)
     query = delete_query(options)
     _warn_of_dependents(target, caller, options)
     listing = await target.store.list(replace(list_query, limit=1))

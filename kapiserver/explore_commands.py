@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from kapiserver.flags.values import positive
 
 if TYPE_CHECKING:
-    from kapiserver.exploring.explore import Progress
+    from kapiserver.exploring.explore import Options, Progress
+    from kapiserver.exploring.plans import Plan
+    from kapiserver.exploring.session import Setup
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -23,6 +25,7 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 """The exit statuses: no fault, faults, the workload does not work without faults or the command
 could not run."""
 DEFAULT_SECONDS = 60.0
+OUTPUTS = ("text", "json", "junit")
 
 
 def add_explore_command(commands: _Commands) -> None:
@@ -66,6 +69,20 @@ def add_explore_command(commands: _Commands) -> None:
     )  # fmt: skip
     _add_limits(explore)
     explore.add_argument(
+        "--invariants", default="", metavar="MODULE",
+        help="Python module, or its file, whose public functions take the objects and say what "
+        "must be true at each revision. Default: none.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--output", choices=OUTPUTS, default="text",
+        help="The form of the report on standard output. Default: %(default)s.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--save", type=Path, metavar="DIR",
+        help="Directory for the recordings of failing plans, for kapiserver replay. Default: none "
+        "are saved.",
+    )  # fmt: skip
+    explore.add_argument(
         "operator", nargs=argparse.REMAINDER, metavar="-- COMMAND ARG...",
         help="The operator's command. It gets the variable KUBECONFIG. Required.",
     )  # fmt: skip
@@ -99,7 +116,7 @@ def _explore(options: argparse.Namespace) -> int:
     """Run the command and return its exit status; an error is one line on standard error."""
     try:
         return _run(options)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         sys.stderr.write(f"kapiserver: {error}\n")
         return FAILED
 
@@ -107,56 +124,76 @@ def _explore(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     import asyncio
 
-    from kapiserver.exploring.explore import Options, explore
-    from kapiserver.exploring.outputs import OUTPUTS, count_text
-    from kapiserver.exploring.plans import parse_plan
-    from kapiserver.exploring.programs import CommandLauncher
-    from kapiserver.exploring.session import Setup
-    from kapiserver.exploring.steps import read_workload
+    from kapiserver.exploring.explore import explore
+    from kapiserver.exploring.outputs import OUTPUTS as WRITERS
+    from kapiserver.exploring.outputs import Report, count_text
 
     command = [part for part in options.operator if part != "--"]
     if not command:
         raise ValueError("write the operator's command after --")
-    setup = Setup(
+    exploration = asyncio.run(explore(_setup(options, command), _limits(options), _write_progress))
+    if exploration.problem:
+        problem = f"the workload does not work as it is: {exploration.problem}"
+        sys.stderr.write(f"kapiserver: {problem}\n")
+        return FAILED
+    report = Report(
+        exploration=exploration, command=lambda plan: _repeat_command(options, command, plan)
+    )
+    sys.stdout.write(WRITERS[options.output](report))
+    sys.stderr.write(f"{count_text(exploration)}\n")
+    return FOUND if exploration.findings else CLEAN
+
+
+def _setup(options: argparse.Namespace, command: list[str]) -> Setup:
+    """Return what all runs have in common. Raises OSError, ValueError."""
+    from kapiserver.exploring.programs import CommandLauncher
+    from kapiserver.exploring.session import Setup
+    from kapiserver.exploring.steps import read_workload
+
+    before = shlex.split(options.before)
+    return Setup(
         launcher=CommandLauncher(command),
         steps=read_workload(options.workload),
         sources=options.crds,
         user=options.user,
         simulate=options.simulate,
         stale_reads=options.stale_reads,
-        earlier_version=CommandLauncher(shlex.split(options.before)) if options.before else None,
+        earlier_version=CommandLauncher(before) if before else None,
     )
-    limits = Options(
+
+
+def _limits(options: argparse.Namespace) -> Options:
+    """Return the limits of the exploration. Raises OSError, ValueError, ImportError."""
+    from kapiserver.exploring.explore import Options
+    from kapiserver.exploring.invariants import load_invariants
+    from kapiserver.exploring.plans import parse_plan
+
+    return Options(
         seconds=options.seconds,
         plans=options.plans,
         seed=options.seed,
         sessions=options.processes or 2 * (os.cpu_count() or 1),
         only=[parse_plan(text) for text in options.plan],
+        invariants=load_invariants(options.invariants) if options.invariants else (),
+        recordings=options.save,
     )
-    exploration = asyncio.run(explore(setup, limits, _write_progress))
-    if exploration.problem:
-        sys.stderr.write(
-            f"kapiserver: the workload does not work as it is: {exploration.problem}\n"
-        )
-        return FAILED
-    sys.stdout.write(OUTPUTS["text"](exploration, _repeat_command(options, command)))
-    sys.stderr.write(f"{count_text(exploration)}\n")
-    return FOUND if exploration.findings else CLEAN
 
 
-def _repeat_command(options: argparse.Namespace, command: list[str]) -> str:
-    """Return the command that repeats a plan, with `{plan}` in the place of the plan."""
+def _repeat_command(options: argparse.Namespace, command: list[str], plan: Plan) -> str:
+    """Return the command that repeats a plan."""
     words = ["kapiserver", "explore", "--workload", str(options.workload)]
     for path in options.crds:
         words += ["--crds", path]
-    if options.user:
-        words += ["--as", options.user]
-    words += ["--before", options.before] if options.before else []
+    for flag, value in (
+        ("--as", options.user),
+        ("--before", options.before),
+        ("--invariants", options.invariants),
+    ):
+        words += [flag, value] if value else []
     words += ["--stale-reads"] if options.stale_reads else []
     words += ["--simulate"] if options.simulate else []
-    text = shlex.join(words).replace("{", "{{").replace("}", "}}")
-    operator = shlex.join(command).replace("{", "{{").replace("}", "}}")
-    return f"{text} --plan '{{plan}}' -- {operator}"
+    words += ["--plan", plan.to_text()] if plan.injections else []
+    return shlex.join([*words, "--", *command])
 
 
 def _write_progress(progress: Progress) -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
+from itertools import combinations, islice
+from pathlib import Path
+from zlib import crc32
 
 from msgspec import Struct, field
 
+from kapiserver.exploring.causes import Event, events_before
 from kapiserver.exploring.history import History
+from kapiserver.exploring.invariants import Invariant
 from kapiserver.exploring.oracles import Fault, Reference, Run, judge, learn_reference
 from kapiserver.exploring.planner import Choice, make_plans
 from kapiserver.exploring.plans import PLAIN, Plan
+from kapiserver.exploring.reduction import Certainty, reduce_plan, repeat
 from kapiserver.exploring.session import Pace, Session, Setup, open_session
 from kapiserver.exploring.states import learn_expectation
 
@@ -21,6 +27,10 @@ MIN_QUIET, MAX_QUIET = 0.15, 2.0
 """Bounds of the time without activity after which an operator has settled, in seconds."""
 PATIENCE = 2.0
 """Seconds for which the end of a run waits for the expected state."""
+LONG_PATIENCE = 6.0
+"""The same for a run that repeats a failing plan, so that a slow machine is no fault."""
+MAX_PAIRS = 1000
+"""Plans with two injections, when all plans with one are done."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -30,6 +40,7 @@ class Options(Struct, frozen=True, kw_only=True):
     plans       how many plans are run at most; None: all
     sessions    how many servers run plans at the same time
     only        the plans to run in place of those of the planner
+    recordings  the folder for recordings of failing plans
     """
 
     seconds: float = 60.0
@@ -37,6 +48,8 @@ class Options(Struct, frozen=True, kw_only=True):
     seed: int = 0
     sessions: int = 1
     only: Sequence[Plan] = ()
+    invariants: Sequence[Invariant] = ()
+    recordings: Path | None = None
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -48,11 +61,17 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """A plan that failed."""
+    """A plan that failed.
+
+    events      the events before the gravest fault
+    recording   the file of the recording, or None
+    """
 
     plan: Plan
     faults: Sequence[Fault]
-    history: History
+    events: Sequence[Event]
+    certainty: Certainty
+    recording: Path | None = None
 
 
 class Exploration(Struct, kw_only=True):
@@ -61,6 +80,7 @@ class Exploration(Struct, kw_only=True):
     problem     why the workload does not work without faults, or ""
     left        plans that were not run
     unreached   plans whose points did not come
+    unrepeated  plans that failed once, and did not fail when they were repeated
     """
 
     problem: str = ""
@@ -68,6 +88,7 @@ class Exploration(Struct, kw_only=True):
     done: int = 0
     left: int = 0
     unreached: int = 0
+    unrepeated: int = 0
 
 
 async def explore(
@@ -84,23 +105,19 @@ async def explore(
             return result
         expectation = learn_expectation(histories)
         reference = learn_reference(histories, expectation)
-        faults = judge(Run(plan=PLAIN, history=histories[0], reference=reference))
-        if faults:
-            result.findings.append(Finding(plan=PLAIN, faults=faults, history=histories[0]))
+        pace = _learned_pace(histories[0], max(item.tracer.longest_gap for item in sessions))
         choice = Choice(
             seed=options.seed,
             stale_reads=setup.stale_reads,
             has_earlier_version=setup.earlier_version is not None,
         )
         plans = list(options.only) or make_plans(histories[0], expectation.names, choice)
-        work = _Work(
-            plans[: options.plans], time.monotonic() + options.seconds, result, on_progress
-        )
-        pace = _learned_pace(histories[0], max(item.tracer.longest_gap for item in sessions))
+        work = _Work(plans, options, reference, pace, result, on_progress)
+        work.judge_plain_run(histories[0])
         async with asyncio.TaskGroup() as group:
             for session in sessions:
-                group.create_task(work.run(session, pace, reference))
-        result.left = len(work.plans)
+                group.create_task(work.run(session))
+        result.left = work.left
     return result
 
 
@@ -124,52 +141,157 @@ def _learned_pace(history: History, longest_gap: float) -> Pace:
 def _problem_of(histories: Sequence[History]) -> str:
     """Return why plain runs are no reference, or ""."""
     for history in histories:
+        output = "\n".join(history.output.splitlines()[-15:])
+        if history.exits:
+            return f"the operator exited with status {history.exits[0].status}:\n{output}"
+        if not any(request.instance for request in history.requests):
+            return f"the operator sent no request:\n{output}"
         if history.unreached:
             return history.unreached
-        if history.exits:
-            return f"the operator exited with status {history.exits[0].status}:\n" + "\n".join(
-                history.output.splitlines()[-15:]
-            )
-        if not any(request.instance for request in history.requests):
-            return "the operator sent no request:\n" + "\n".join(history.output.splitlines()[-15:])
         if not history.settled:
             return "the operator does not settle"
     return ""
 
 
+class _Failure(Struct, frozen=True):
+    """A run that failed."""
+
+    plan: Plan
+    faults: Sequence[Fault]
+    history: History
+    recording: Path | None = None
+
+
 class _Work:
-    """The plans that sessions take one after the other."""
+    """The plans that sessions take one after the other, and what they find."""
 
     def __init__(
         self,
         plans: Sequence[Plan],
-        deadline: float,
+        options: Options,
+        reference: Reference,
+        pace: Pace,
         result: Exploration,
         on_progress: Callable[[Progress], None],
     ) -> None:
-        self.plans = list(plans)
-        self._deadline = deadline
+        self._options = options
+        self._reference = reference
+        self._pace = pace
         self._result = result
         self._on_progress = on_progress
+        self._deadline = time.monotonic() + options.seconds
+        self._known: set[object] = set()
+        """Signatures of the faults that were repeated."""
+        pairs = () if options.only else _pairs(plans)
+        self._plans = islice(_chained(plans, pairs), options.plans)
+        limit = len(plans) if options.plans is None else min(len(plans), options.plans)
+        self._total = limit
 
-    async def run(self, session: Session, pace: Pace, reference: Reference) -> None:
+    @property
+    def left(self) -> int:
+        """Plans with one injection that were not run."""
+        return max(0, self._total - self._result.done)
+
+    def judge_plain_run(self, history: History) -> None:
+        """Record what is wrong without a plan."""
+        faults = judge(self._run(PLAIN, history))
+        if faults:
+            self._add(_Failure(PLAIN, faults, history), Certainty(PLAIN_RUNS, PLAIN_RUNS))
+
+    def _run(self, plan: Plan, history: History) -> Run:
+        return Run(
+            plan=plan,
+            history=history,
+            reference=self._reference,
+            invariants=self._options.invariants,
+        )
+
+    async def run(self, session: Session) -> None:
         """Run plans until there are none, or the time is over."""
-        result, expectation = self._result, reference.expectation
-        while self.plans and time.monotonic() < self._deadline:
-            plan = self.plans.pop(0)
-            history = await session.run(
-                plan,
-                pace,
-                expectation.names.normalise,
-                lambda state: not expectation.differences(state),
+        while time.monotonic() < self._deadline:
+            plan = next(self._plans, None)
+            if plan is None:
+                return
+            history = await self._perform(session, plan, self._pace)
+            self._result.done += 1
+            self._result.unreached += bool(session.injector.pending)
+            await self._judge(session, plan, history)
+            self._report_progress()
+
+    def _report_progress(self) -> None:
+        result = self._result
+        self._on_progress(Progress(done=result.done, left=self.left, failed=len(result.findings)))
+
+    async def _perform(self, session: Session, plan: Plan, pace: Pace) -> History:
+        expectation = self._reference.expectation
+        return await session.run(
+            plan,
+            pace,
+            expectation.names.normalise,
+            lambda state: not expectation.differences(state),
+        )
+
+    async def _judge(self, session: Session, plan: Plan, history: History) -> None:
+        """Judge a run. A plan that fails in a new way is reduced and repeated."""
+        failure = self._failure(session, plan, history)
+        if failure is None:
+            return
+        certainty = Certainty(1, 1)
+        if not self._is_known(failure.faults):
+            pace = Pace(quiet=self._pace.quiet, watches=self._pace.watches, patience=LONG_PATIENCE)
+            failures = [failure]
+
+            async def fails(other: Plan) -> bool:
+                again = await self._perform(session, other, pace)
+                found = self._failure(session, other, again)
+                failures.extend([found] if found is not None else [])
+                return found is not None
+
+            plan = await reduce_plan(plan, fails)
+            certainty = await repeat(plan, fails)
+            if certainty.failed == 1:
+                self._result.unrepeated += 1
+                return
+            failure = failures[-1]
+        self._add(failure, certainty)
+
+    def _failure(self, session: Session, plan: Plan, history: History) -> _Failure | None:
+        """Return what is wrong with a run, and save its recording; None if nothing is wrong, or if
+        the points of the plan did not come."""
+        faults = () if session.injector.pending else judge(self._run(plan, history))
+        if not faults:
+            return None
+        recording = None
+        if self._options.recordings is not None:
+            name = f"plan-{crc32(plan.to_text().encode()):08x}.json.gz"
+            recording = self._options.recordings / name
+            session.record(recording, plan.to_text())
+        return _Failure(plan, faults, history, recording)
+
+    def _is_known(self, faults: Iterable[Fault]) -> bool:
+        """Whether plans that were repeated have failed in the same ways."""
+        return all(fault.signature in self._known for fault in faults)
+
+    def _add(self, failure: _Failure, certainty: Certainty) -> None:
+        self._known.update(fault.signature for fault in failure.faults)
+        self._result.findings.append(
+            Finding(
+                plan=failure.plan,
+                faults=failure.faults,
+                events=events_before(failure.history, failure.faults[0].position),
+                certainty=certainty,
+                recording=failure.recording,
             )
-            result.done += 1
-            if session.injector.pending:
-                result.unreached += 1
-            else:
-                faults = judge(Run(plan=plan, history=history, reference=reference))
-                if faults:
-                    result.findings.append(Finding(plan=plan, faults=faults, history=history))
-            self._on_progress(
-                Progress(done=result.done, left=len(self.plans), failed=len(result.findings))
-            )
+        )
+
+
+def _chained(plans: Sequence[Plan], pairs: Iterable[Plan]) -> Iterator[Plan]:
+    yield from plans
+    yield from pairs
+
+
+def _pairs(plans: Sequence[Plan]) -> Iterator[Plan]:
+    """Return plans with the injections of two plans, which must have different points."""
+    for first, second in islice(combinations(plans, 2), MAX_PAIRS):
+        if first.injections[0].point != second.injections[0].point:
+            yield Plan((*first.injections, *second.injections))

@@ -16,13 +16,13 @@ from kapiserver.api.types import Tree
 from kapiserver.exploring.history import (
     LEASES,
     OPERATOR,
-    OTHER,
     OTHER_ANNOTATION,
     Commit,
     History,
     ObjectRef,
     Request,
 )
+from kapiserver.exploring.invariants import Invariant, violations
 from kapiserver.exploring.plans import Plan
 from kapiserver.exploring.states import MISSING, UNEXPECTED, Difference, Expectation
 
@@ -46,6 +46,12 @@ class Fault(Struct, frozen=True, kw_only=True):
     message: str
     lines: tuple[str, ...] = ()
     position: int | None = None
+
+    @property
+    def signature(self) -> tuple[str, str, tuple[str, ...]]:
+        """Equal for faults of different runs that are the same."""
+        lines = self.lines if self.oracle == "end state" else ()
+        return (self.oracle, self.message, lines)
 
 
 class Reference(Struct, frozen=True, kw_only=True):
@@ -85,6 +91,7 @@ class Run(Struct, frozen=True, kw_only=True):
     plan: Plan
     history: History
     reference: Reference
+    invariants: Sequence[Invariant] = ()
 
 
 def judge(run: Run) -> list[Fault]:
@@ -198,18 +205,31 @@ def _difference_lines(difference: Difference) -> list[str]:
 
 
 def _lost_changes(run: Run) -> Iterator[Fault]:
-    """Yield changes of another writer that are gone although the object is still there."""
+    """Yield writes of the operator that undo the change of another writer."""
     for commit in run.history.commits:
-        obj = run.history.final.get(commit.object) if commit.actor == OTHER else None
-        metadata = (obj or {}).get("metadata") or {}
-        is_same = obj is not None and metadata.get("uid") == commit.metadata.get("uid")
-        if is_same and OTHER_ANNOTATION not in (metadata.get("annotations") or {}):
+        if commit.actor != OPERATOR or commit.new is None:
+            continue
+        if _has_other_annotation(commit.old) and not _has_other_annotation(commit.new):
             yield Fault(
                 oracle="lost change",
-                message=f"Another writer's change of {commit.object} did not survive: its "
+                message=f"The operator undid the change of another writer of {commit.object}: the "
                 f"annotation {OTHER_ANNOTATION} is gone.",
                 position=commit.position,
             )
+
+
+def _has_other_annotation(obj: Tree | None) -> bool:
+    metadata = (obj or {}).get("metadata") or {}
+    return OTHER_ANNOTATION in (metadata.get("annotations") or {})
+
+
+def _violations(run: Run) -> Iterator[Fault]:
+    for invariant, message, position in violations(run.history, run.invariants):
+        yield Fault(
+            oracle="invariant",
+            message=f"The invariant {invariant.__name__} is false: {message}.",
+            position=position,
+        )
 
 
 def _exits(run: Run) -> Iterator[Fault]:
@@ -327,6 +347,7 @@ Oracle: TypeAlias = Callable[[Run], Iterator[Fault]]
 ORACLES: Sequence[Oracle] = (
     _deletions,
     _lost_changes,
+    _violations,
     _exits,
     _tracebacks,
     _forbidden,

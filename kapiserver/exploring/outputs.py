@@ -2,36 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+from xml.etree import ElementTree
+
+import msgspec
+from msgspec import Struct
 
 from kapiserver.exploring.explore import Exploration, Finding
+from kapiserver.exploring.plans import Plan
 
-Output: TypeAlias = Callable[[Exploration, str], str]
-"""Takes an exploration and the command that repeats it, without `--plan`."""
-
-
-def write_text(exploration: Exploration, command: str) -> str:
-    """Return a paragraph for each failing plan."""
-    return "".join(f"{_finding_text(finding, command)}\n" for finding in exploration.findings)
+_NOT_IN_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000)], "?")
+"""Characters that XML cannot hold, each with its replacement."""
 
 
-def _finding_text(finding: Finding, command: str) -> str:
-    lines = [finding.plan.sentence]
+class Report(Struct, frozen=True, kw_only=True):
+    """The result of an exploration. `command` returns the command that repeats a plan."""
+
+    exploration: Exploration
+    command: Callable[[Plan], str]
+
+
+Output: TypeAlias = Callable[[Report], str]
+
+
+def write_text(report: Report) -> str:
+    """Return a paragraph for each failing plan, and one line for those that fail in the same way as
+    one before."""
+    known: set[object] = set()
+    parts = []
+    for finding in report.exploration.findings:
+        signatures = {fault.signature for fault in finding.faults}
+        lines = _same_lines(finding) if signatures <= known else _lines(finding, report)
+        parts.append("".join(f"{line}\n" for line in lines))
+        known |= signatures
+    return "\n".join(parts)
+
+
+def _same_lines(finding: Finding) -> Iterator[str]:
+    messages = " ".join(fault.message for fault in finding.faults)
+    yield f"{finding.plan.sentence} As above: {messages}"
+
+
+def _lines(finding: Finding, report: Report) -> Iterator[str]:
+    yield finding.plan.sentence
     for fault in finding.faults:
-        lines.append(f"  {fault.message} [{fault.oracle}]")
-        lines += [f"    {line}" for line in fault.lines]
+        yield f"  {fault.message} [{fault.oracle}]"
+        yield from (f"    {line}" for line in fault.lines)
+    yield "  What happened:"
+    yield from (f"    {event}" for event in finding.events)
+    yield f"  It {finding.certainty}."
+    if finding.recording is not None:
+        yield f"  kapiserver replay {finding.recording}"
     if finding.plan.injections:
-        lines += ["  To repeat:", f"    {command.format(plan=finding.plan.to_text())}"]
-    return "".join(f"{line}\n" for line in lines)
+        yield f"  To repeat: {report.command(finding.plan)}"
 
 
-OUTPUTS: Mapping[str, Output] = {"text": write_text}
+def write_json(report: Report) -> str:
+    """Return a JSON object with the numbers of plans, and `findings`."""
+    exploration = report.exploration
+    document = {
+        "done": exploration.done,
+        "left": exploration.left,
+        "unreached": exploration.unreached,
+        "unrepeated": exploration.unrepeated,
+        "findings": [_finding_tree(finding, report) for finding in exploration.findings],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _finding_tree(finding: Finding, report: Report) -> Mapping[str, Any]:
+    return {
+        "plan": finding.plan.to_text(),
+        "sentence": finding.plan.sentence,
+        "failed": finding.certainty.failed,
+        "runs": finding.certainty.runs,
+        "faults": [
+            {"oracle": fault.oracle, "message": fault.message, "lines": fault.lines}
+            for fault in finding.faults
+        ],
+        "events": [str(event) for event in finding.events],
+        "recording": str(finding.recording or ""),
+        "repeat": report.command(finding.plan),
+    }
+
+
+def write_junit(report: Report) -> str:
+    """Return JUnit's XML: a test case for each failing plan, and one for all others."""
+    exploration = report.exploration
+    failures = str(len(exploration.findings))
+    suite = ElementTree.Element(
+        "testsuite", name="kapiserver explore", tests=str(exploration.done), failures=failures
+    )
+    for finding in exploration.findings:
+        case = ElementTree.SubElement(suite, "testcase", name=_xml(finding.plan.sentence))
+        attributes = {
+            "type": finding.faults[0].oracle, "message": _xml(finding.faults[0].message),
+        }  # fmt: skip
+        failure = ElementTree.SubElement(case, "failure", attributes)
+        failure.text = _xml("\n".join(_lines(finding, report)))
+    passed = f"{exploration.done - len(exploration.findings)} plans pass"
+    ElementTree.SubElement(suite, "testcase", name=passed)
+    ElementTree.indent(suite)
+    text = ElementTree.tostring(suite, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def _xml(text: str) -> str:
+    return text.translate(_NOT_IN_XML)
+
+
+OUTPUTS: Mapping[str, Output] = {"text": write_text, "json": write_json, "junit": write_junit}
 """The forms by their names in `--output`."""
 
 
 def count_text(exploration: Exploration) -> str:
     """Return a sentence with the numbers of plans."""
-    unreached = f", {exploration.unreached} did not reach their point" * bool(exploration.unreached)
-    left = f", {exploration.left} left" * bool(exploration.left)
-    return f"{exploration.done} plans done, {len(exploration.findings)} failed{unreached}{left}"
+    counts = {
+        "done": exploration.done,
+        "failed": len(exploration.findings),
+        "failed once and not again": exploration.unrepeated,
+        "did not reach their points": exploration.unreached,
+        "left": exploration.left,
+    }
+    required = ("done", "failed")
+    parts = [f"{number} {name}" for name, number in counts.items() if number or name in required]
+    return f"plans: {', '.join(parts)}"

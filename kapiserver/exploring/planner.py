@@ -56,14 +56,15 @@ class Choice(Struct, frozen=True, kw_only=True):
 class Facts(Struct, frozen=True, kw_only=True):
     """What planners need to know of a plain run.
 
-    writes      the operator's writes that changed an object
-    steps       the starts of the steps
-    changing    the indices of the steps in which the workload writes, after the first
+    writes          the operator's writes that changed an object
+    replacements    its updates that changed nothing, and would undo a change of another writer
+    steps           the starts of the steps
+    changing        the indices of the steps in which the workload writes, after the first
     """
 
     history: History
-    names: Names
     writes: Sequence[WritePoint]
+    replacements: Sequence[Point]
     steps: Sequence[Mark]
     changing: Sequence[int]
 
@@ -88,10 +89,20 @@ def _learn_facts(history: History, names: Names) -> Facts:
         for commit in history.commits
         if commit.actor == WORKLOAD
     }
+    commits = {commit.position: commit for commit in history.commits}
+    points = list(_write_points(history, names))
     return Facts(
         history=history,
-        names=names,
-        writes=write_points(history, names),
+        writes=[
+            WritePoint(point, request, commits[request.commits[0]])
+            for point, request in points
+            if request.commits
+        ],
+        replacements=[
+            point
+            for point, request in points
+            if request.verb == "update" and request.status == 200 and not request.commits
+        ],
         steps=steps,
         changing=sorted(by_workload - {-1}),
     )
@@ -139,18 +150,13 @@ def _kinds(facts: Facts, options: Choice) -> Iterator[Sequence[Injection]]:
     yield _clock_jumps(facts)
 
 
-def write_points(history: History, names: Names) -> list[WritePoint]:
-    """Return the operator's writes that changed an object, in their order."""
-    commits = {commit.position: commit for commit in history.commits}
+def _write_points(history: History, names: Names) -> Iterator[tuple[Point, Request]]:
+    """Yield the operator's writes, in their order, with their points."""
     counts: Counter[Point] = Counter()
-    points = []
     for request in history.operator_writes:
         kind = Point(request.verb, names.normalise(request.object), request.subresource, 0)
         counts[kind] += 1
-        if request.commits:
-            point = Point(kind.verb, kind.object, kind.subresource, counts[kind])
-            points.append(WritePoint(point, request, commits[request.commits[0]]))
-    return points
+        yield Point(kind.verb, kind.object, kind.subresource, counts[kind]), request
 
 
 def _crashes_after_commit(facts: Facts) -> list[Injection]:
@@ -194,13 +200,14 @@ def _spans(facts: Facts) -> list[tuple[int, int]]:
 
 def _conflicts(facts: Facts) -> list[Injection]:
     """Return changes by another writer before writes of objects that exist and stay."""
-    return [
-        Injection("conflict", item.point)
+    changes = [
+        item.point
         for item in facts.writes
         if item.point.verb in ("update", "patch")
         and item.commit.operation == "updated"
         and not item.commit.metadata.get("deletionTimestamp")
     ]
+    return [Injection("conflict", point) for point in (*changes, *facts.replacements)]
 
 
 def _refusals(facts: Facts, times: int) -> list[Injection]:

@@ -122,8 +122,7 @@ class Session:
         is_expected whether a final state is the expected one; if not, the run waits for it
         """
         assert self._clean is not None
-        await self._server.state.restore_async(self._clean)
-        self._server.faults.clear()
+        await self._server.reset_async(self._clean)
         self.tracer.begin()
         self.injector.begin(plan, normalise)
         self._pace = pace
@@ -147,6 +146,10 @@ class Session:
         history.output = "".join(self._outputs)
         history.unreached, history.settled, history.final = unreached, settled, final
         return history
+
+    def record(self, path: Path, name: str) -> None:
+        """Write a recording of the last run, for `kapiserver replay`. Raises OSError."""
+        self._server.record(path, test=name)
 
     # Steps.
 

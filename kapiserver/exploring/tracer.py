@@ -200,12 +200,14 @@ class Tracer(EventSink):
         return ObjectRef(resource.qualified_name, object_key.namespace, object_key.name)
 
     def _author(self, reference: ObjectRef) -> tuple[str, Request | None]:
+        if reference in self.workload_objects:
+            return WORKLOAD, None
+        if reference in self.other_objects:
+            return OTHER, None
         for request in self._open.values():
             if request.is_write and _is_about(request, reference):
                 return request.actor, request
-        if reference in self.workload_objects:
-            return WORKLOAD, None
-        return (OTHER, None) if reference in self.other_objects else (SERVER, None)
+        return SERVER, None
 
     # The result.
 

@@ -35,7 +35,7 @@ from kapiserver.testing.simulated.images import Images
 from kapiserver.testing.simulated.metrics import Metrics
 from kapiserver.testing.simulated.nodes import Nodes
 from kapiserver.testing.simulated.pods import Pods
-from kapiserver.testing.state.memory_store import MemoryStore, open_memory_store
+from kapiserver.testing.state.memory_store import MemoryStore, Snapshot, open_memory_store
 from kapiserver.testing.state.prepared import keep_definitions, keep_policy, restore_objects
 from kapiserver.testing.state.start import StartState
 from kapiserver.testing.state.state import State
@@ -121,11 +121,12 @@ class Controls(Subject, ServerLoop):
     wait_until = synchronous(wait_until_async)
 
     @on_server_loop
-    async def reset_async(self) -> None:
-        """Bring all objects back to the state after the start, remove all faults, and forget
-        requests and history; for a server that several tests use. The clock goes on."""
+    async def reset_async(self, snapshot: Snapshot | None = None) -> None:
+        """Bring all objects back to a snapshot of this server, without one to the state after the
+        start; remove all faults, and forget requests and history. For a server that several tests
+        use. The clock goes on."""
         self.faults.clear()
-        await self.state.restore_async(await self._start.snapshot())
+        await self.state.restore_async(snapshot or await self._start.snapshot())
         self.requests.clear()
         self._journal.clear()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kapiserver.exploring.history import (
     OPERATOR,
+    OTHER,
     SERVER,
     WORKLOAD,
     Commit,
@@ -66,6 +67,14 @@ class Builder:
     def workload(self, target: ObjectRef, new: Tree | None) -> None:
         """Add a write of the workload; None deletes."""
         self._commit(WORKLOAD, target, new, None)
+
+    def other(self, target: ObjectRef, new: Tree) -> None:
+        """Add a write of another writer."""
+        self._commit(OTHER, target, new, None)
+
+    def mark(self, text: str) -> None:
+        """Add what a plan did."""
+        self._marks.append(Mark(self._next(), text))
 
     def server(self, target: ObjectRef, new: Tree | None) -> None:
         """Add a write of a controller; None deletes."""

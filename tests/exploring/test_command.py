@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -28,7 +30,7 @@ def workload(tmp_path: Path) -> str:
 
 
 def explore(workload: str, *flags: str, operator: tuple[str, ...]) -> int:
-    return main(["explore", "--workload", workload, *flags, "--", *operator])
+    return main(["explore", "--workload", workload, "--processes", "2", *flags, "--", *operator])
 
 
 def test_an_operator_that_forgets(workload: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +41,28 @@ def test_an_operator_that_forgets(workload: str, capsys: pytest.CaptureFixture[s
     report = capsys.readouterr().out
     assert "The operator was killed before create secrets default/a, and restarted." in report
     assert "    - secrets default/a: is missing" in report
-    assert f"--plan '{plan}' -- {sys.executable} {COPIER} forgets" in report
+    assert f"--plan {plan} -- {sys.executable} {COPIER} forgets" in report
+
+
+def test_other_forms(workload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON and JUnit have the same findings, and the recording of a failing plan can be opened."""
+    invariants = tmp_path / "invariants.py"
+    invariants.write_text(
+        "def no_secret(objects):\n    assert not objects.list('secrets'), 'there is one'\n"
+    )
+    flags = ["--invariants", str(invariants), "--plan", "conflict@update:secrets:default:a:1"]
+    operator = (sys.executable, COPIER, "overwrites")
+    save = ["--save", str(tmp_path / "recordings")]
+    assert explore(workload, *flags, *save, "--output", "json", operator=operator) == 1
+    plain, failing = json.loads(capsys.readouterr().out)["findings"]
+    assert plain["sentence"] == "Nothing was done to the operator."
+    assert [fault["oracle"] for fault in plain["faults"]] == ["invariant"]
+    assert [fault["oracle"] for fault in failing["faults"]] == ["lost change", "invariant"]
+    assert main(["replay", failing["recording"], "--print"]) == 0
+    assert "secrets/default/a" in capsys.readouterr().out
+    assert explore(workload, *flags, "--output", "junit", operator=operator) == 1
+    suite = ElementTree.fromstring(capsys.readouterr().out)
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "2")
 
 
 @pytest.mark.slow
@@ -47,11 +70,11 @@ def test_an_operator_without_faults(workload: str, capsys: pytest.CaptureFixture
     """All plans pass."""
     Path(workload).write_text(WORKLOAD + PATCH)
     operator = (sys.executable, COPIER)
-    assert explore(workload, "--seconds", "120", operator=operator) == 0
+    assert explore(workload, "--plans", "24", operator=operator) == 0
     output = capsys.readouterr()
     assert output.out == ""
-    assert " 0 failed" in output.err
-    assert "left" not in output.err
+    assert ", 0 failed" in output.err
+    assert "24 done" in output.err
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.exploring.history import Exit, History
+from kapiserver.exploring.history import OTHER_ANNOTATION, Exit, History
+from kapiserver.exploring.invariants import Objects, violations
 from kapiserver.exploring.oracles import Run, judge, learn_reference
 from kapiserver.exploring.plans import Plan, parse_plan
 from kapiserver.exploring.states import learn_expectation
@@ -137,3 +138,25 @@ def test_the_end() -> None:
     assert faults(plain, plain.build(settled=False)) == [
         ("unsettled", "The operator did not settle.")
     ]
+
+
+def test_a_lost_change() -> None:
+    """The operator removes what another writer has set."""
+    run = Builder()
+    run.other(CM, {"metadata": {"annotations": {OTHER_ANNOTATION: "yes"}}})
+    run.operator("update", CM, {})
+    found = faults(Builder(), run.build())
+    assert [oracle for oracle, _ in found] == ["lost change", "end state"]
+
+
+def a_config_map_is_never_alone(objects: Objects) -> bool:
+    return len(objects.list("configmaps")) != 1
+
+
+def test_invariants() -> None:
+    """A function that is false at one revision, although it is true at the end."""
+    run = Builder()
+    run.operator("create", CM, {})
+    run.operator("create", ref("configmaps", "b"), {})
+    found = list(violations(run.build(), [a_config_map_is_never_alone]))
+    assert found == [(a_config_map_is_never_alone, "it returned False", 2)]

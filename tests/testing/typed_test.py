@@ -30,7 +30,7 @@ async def asynchronous_test(server: TestServer) -> None:
     assert_type(await server.objects.wait_for_async("pod/web", "delete"), Tree | None)
     assert_type(await server.state.dump_async("pod", everything=True), str)
     await server.clock.advance_async(60)
-    await server.reset_async(1)  # type: ignore[call-arg]
+    await server.reset_async(1)  # type: ignore[arg-type]
 
 
 def selections(server: TestServer) -> None:

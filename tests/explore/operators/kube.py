@@ -18,7 +18,7 @@ import os
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -60,7 +60,7 @@ class ApiError(Exception):
 
 
 class Client:
-    """A client of the cluster of a kubeconfig file; a request uses the connection of the last one."""
+    """A client of the cluster of a kubeconfig file. It keeps its connections."""
 
     def __init__(self, kubeconfig: str) -> None:
         config = yaml.safe_load(Path(kubeconfig).read_text())

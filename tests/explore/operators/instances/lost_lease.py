@@ -7,7 +7,6 @@ first one overwrites it. The corrected twin writes with the resourceVersion that
 """
 
 import asyncio
-import contextlib
 import time
 import uuid
 
@@ -32,14 +31,15 @@ class Leader(Operator):
 
     async def run(self) -> None:
         self._identity = uuid.uuid4().hex
-        while not await self._acquire():
+        work = None
+        while True:
+            is_leader = await self._acquire()
+            if is_leader and work is None:
+                work = asyncio.create_task(super().run())
+            elif not is_leader and work is not None:
+                work.cancel()
+                work = None
             await asyncio.sleep(RENEW_SECONDS)
-        work = asyncio.create_task(super().run())
-        while await self._acquire():
-            await asyncio.sleep(RENEW_SECONDS)
-        work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
 
     async def _acquire(self) -> bool:
         """Take or renew the Lease; report whether this instance leads."""

@@ -5,7 +5,7 @@ an object without a Secret, and both create one under a generated name (compare 
 4361, which names children after their parents for this reason). The corrected twin does that.
 """
 
-from tests.explore.operators.kube import DATABASES, SECRETS, Operator, child, is_deleting, main
+from tests.explore.operators.kube import SECRETS, Operator, child, is_deleting, main
 
 
 class Token(Operator):

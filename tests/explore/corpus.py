@@ -1,0 +1,160 @@
+"""The operators of the corpus: each has one fault, and a twin without it.
+
+A case names the operator's program, the workload that it runs, what has to be done to it so that
+the fault shows, and a text that the report of the fault has. `python -m tests.explore.corpus NAME`
+explores one operator and its twin and prints both reports.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent.parent
+SECONDS = 20
+"""Time in which a fault has to be found, after the plain runs."""
+
+PYTHON, KOPF, NODE, GO = "python", "kopf", "client-node", "controller-runtime"
+
+
+class Case(NamedTuple):
+    """An operator and its fault.
+
+    name            the path of a module in `operators`, or the name of a Node or Go program
+    workload        a file in `workloads`
+    kinds           the kinds of plans that show the fault, as regular expressions of sentences
+    evidence        a regular expression for the report of the fault
+    options         more options of `kapiserver explore`
+    twin_options    those of the twin, if they differ
+    """
+
+    name: str
+    workload: str
+    kinds: str
+    evidence: str
+    language: str = PYTHON
+    options: tuple[str, ...] = ()
+    twin_options: tuple[str, ...] | None = None
+
+
+def _roles(account: str) -> tuple[str, ...]:
+    user = f"system:serviceaccount:default:{account}"
+    return ("--crds", str(FOLDER / "roles"), "--as", user)
+
+
+def _first_release() -> tuple[str, ...]:
+    module = "tests.explore.operators.states.renamed_label"
+    return ("--before", f"{sys.executable} -m {module} --release=1")
+
+
+CASES = (
+    Case(
+        "crashes/second_secret", "create", "killed", r"secrets default/db-internal-tls: is missing"
+    ),
+    Case("crashes/resize", "grow", "killed", r"persistentvolumeclaims default/data-db-0"),
+    Case("crashes/finalizer_first", "delete", "killed", r"persistentvolumeclaims default/data-db"),
+    Case("crashes/decommission", "scale_down", "killed", r"persistentvolumeclaims default/db-1"),
+    Case("crashes/port_allocation", "two", "killed|response", r"3000[12]"),
+    Case("crashes/already_exists", "create", "killed|response", r"Failed"),
+    Case("crashes/generated_job", "create", "killed|response", r"jobs\.batch", KOPF),
+    Case("crashes/memo", "grow", "killed|stopped", r"KeyError", KOPF),
+    Case("status-first", "create", "killed", r"configmaps default/db-[01]: is missing", GO),
+    Case("stale/deletion", "recreate", "stale", r"deleted and recreated persistentvolumeclaims"),
+    Case("stale/shrink", "grow", "stale", r"deleted"),
+    Case("stale/orphans", "two", "stale", r"deleted.*persistentvolumeclaims default/data-second"),
+    Case("stale/scale_down", "scale_down_up", "stale", r"persistentvolumeclaims default/data-db-1"),
+    Case("missed/recreated", "recreate", "miss|fold|stopped", r"configmaps default/db-settings"),
+    Case("missed/deleted_child", "child_deleted", "miss|stopped", r"configmaps default/db-member"),
+    Case("missed/no_finalizer", "delete", "miss|stopped|killed", r"data-db", KOPF),
+    Case("missed/secret_order", "with_secret", "delay|later|behind", r"Failed"),
+    Case("creation-by-cache", "scale_up", "stale|delay|behind", r"configmaps default/db-", GO),
+    Case("conflicts/finalizers_list", "delete", "writer", r"finalizer"),
+    Case("conflicts/give_up", "grow", "writer|409", r"example.com/allocated"),
+    Case("put-without-version", "grow", "writer", r"configmaps default/db-settings", NODE),
+    Case("refusals/quota", "create", "refus|403|quota", r"Failed"),
+    Case(
+        "refusals/permission",
+        "create",
+        "killed",
+        r"may not get configmaps",
+        options=_roles("operator"),
+        twin_options=_roles("repaired"),
+    ),
+    Case("refusals/immediate_retry", "grow", "writer|409", r"without an effect|settle|rate"),
+    Case("ignored-error", "delete", "500|error", r"persistentvolumeclaims default/data-db", NODE),
+    Case("instances/overlap", "create", "second|instance", r"secrets default/db-token"),
+    Case("instances/lost_lease", "grow", "paus", r"configmaps default/db-settings"),
+    Case("time/token", "agent", "clock", r"configmaps default/db-settings"),
+    Case("states/renamed_label", "create", "", r"secrets default/db-", options=_first_release()),
+    Case("states/label_removed", "vary", "", r"labels", options=("--vary",)),
+    Case("states/wedged", "vary", "", r"phase|size", options=("--vary",)),
+    Case("states/scale_down_claims", "vary", "", r"persistentvolumeclaims", options=("--vary",)),
+    Case("states/absent_field", "vary", "", r"exited|KeyError", options=("--vary",)),
+    Case("loops/two_writers", "vary", "", r"set back|settle", options=("--vary",)),
+)
+
+
+class Report(NamedTuple):
+    """What `kapiserver explore` said: its exit status, its output and how long it took."""
+
+    status: int
+    text: str
+    seconds: float
+
+    def shows(self, case: Case) -> bool:
+        """Whether a paragraph reports the fault of the case."""
+        return self.status == 1 and any(
+            re.search(case.kinds, paragraph.partition("\n")[0])
+            and re.search(case.evidence, paragraph)
+            for paragraph in self.text.split("\n\n")
+        )
+
+
+def run_case(
+    case: Case,
+    command: Sequence[str],
+    *,
+    repaired: bool,
+    seconds: float = SECONDS,
+    more: Sequence[str] = (),
+) -> Report:
+    """Explore an operator, or its twin, with its command."""
+    options = case.options if not repaired or case.twin_options is None else case.twin_options
+    arguments = [
+        *(sys.executable, "-m", "kapiserver", "explore"),
+        *("--workload", str(FOLDER / "workloads" / f"{case.workload}.yaml")),
+        *("--crds", str(FOLDER / "crds"), "--seconds", str(seconds), *options, *more),
+        *("--", *command, *(["--repaired"] if repaired else [])),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    start = time.monotonic()
+    process = subprocess.run(
+        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    text = process.stdout + process.stderr
+    return Report(process.returncode, text, time.monotonic() - start)
+
+
+def python_command(case: Case) -> list[str]:
+    """Return the command of an operator in Python."""
+    module = case.name.replace("/", ".")
+    return [sys.executable, "-m", f"tests.explore.operators.{module}"]
+
+
+def main() -> None:
+    (case,) = (case for case in CASES if case.name == sys.argv[1])
+    for repaired in (False, True):
+        report = run_case(case, python_command(case), repaired=repaired, more=sys.argv[2:])
+        print(f"{'twin' if repaired else 'operator'}: {report.status} in {report.seconds:.0f} s")
+        print(report.text)
+
+
+if __name__ == "__main__":
+    main()

@@ -64,7 +64,7 @@ CASES = (
     Case("crashes/port_allocation", "two", "killed|response", r"3000[12]"),
     Case("crashes/already_exists", "create", "killed|response", r"Failed"),
     Case("crashes/generated_job", "create", "killed|response", r"jobs\.batch", KOPF),
-    Case("crashes/memo", "grow", "killed|stopped", r"KeyError", KOPF),
+    Case("crashes/memo", "grow", "killed|stopped", r"'settings'", KOPF),
     Case("status-first", "create", "killed", r"configmaps default/db-[01]: is missing", GO),
     Case("stale/deletion", "recreate", "stale", r"deleted and recreated persistentvolumeclaims"),
     Case("stale/shrink", "grow", "stale", r"deleted"),
@@ -122,7 +122,7 @@ def run_case(
     command: Sequence[str],
     *,
     repaired: bool,
-    seconds: float = SECONDS,
+    seconds: int = SECONDS,
     more: Sequence[str] = (),
 ) -> Report:
     """Explore an operator, or its twin, with its command."""

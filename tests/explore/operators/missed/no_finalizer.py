@@ -1,9 +1,8 @@
-"""A kopf operator cleans up on deletion, but does not ask for a finalizer.
+"""A kopf operator cleans up when it sees that an object is gone, and has no finalizer.
 
-With `optional=True` a handler of deletions is called only if the operator runs and its watch is not
-broken when the object goes. zalando's postgres-operator (change 941) had no finalizer either, and
-left StatefulSets and Secrets behind. The corrected twin leaves `optional` out, so that kopf adds
-its finalizer.
+The event of a deletion comes only to who watches when it happens. zalando's postgres-operator
+(change 941) had no finalizer either, and left StatefulSets and Secrets behind. The corrected twin
+has a handler for deletions, for which kopf adds its finalizer.
 """
 
 import os
@@ -27,9 +26,19 @@ async def create(body, name, memo, **_):
     await memo.client.create_if_missing(CLAIMS, claim(body, f"data-{name}"))
 
 
-@kopf.on.delete("databases", optional=not IS_REPAIRED)
 async def delete(name, memo, **_):
     await memo.client.delete(CLAIMS, f"data-{name}")
+
+
+async def handle_event(event, name, memo, **_):
+    if event["type"] == "DELETED":
+        await delete(name, memo)
+
+
+if IS_REPAIRED:
+    kopf.on.delete("databases")(delete)
+else:
+    kopf.on.event("databases")(handle_event)
 
 
 if __name__ == "__main__":

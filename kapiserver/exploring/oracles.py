@@ -24,7 +24,7 @@ from kapiserver.exploring.history import (
 )
 from kapiserver.exploring.invariants import Invariant, violations
 from kapiserver.exploring.plans import Plan
-from kapiserver.exploring.states import MISSING, UNEXPECTED, Difference, Expectation
+from kapiserver.exploring.states import MISSING, UNEXPECTED, Difference, Expectation, Names
 
 MAX_SAME_WRITES = 20
 """Requests with one verb, object and body without an effect, after which an operator is in a
@@ -57,13 +57,13 @@ class Fault(Struct, frozen=True, kw_only=True):
 class Reference(Struct, frozen=True, kw_only=True):
     """What the plain runs did.
 
-    deleted     objects that the operator deleted, with normalised names
+    deleted     how often the operator deleted an object in one run at most, by normalised name
     forbidden   requests that RBAC refused
     tracebacks  the last lines of tracebacks
     """
 
     expectation: Expectation
-    deleted: frozenset[ObjectRef]
+    deleted: Mapping[ObjectRef, int]
     forbidden: frozenset[str]
     tracebacks: frozenset[str]
 
@@ -73,11 +73,7 @@ def learn_reference(histories: Sequence[History], expectation: Expectation) -> R
     names = expectation.names
     return Reference(
         expectation=expectation,
-        deleted=frozenset(
-            names.normalise(commit.object)
-            for history in histories
-            for commit in operator_deletions(history)
-        ),
+        deleted=_count_deletions(histories, names),
         forbidden=frozenset(
             str(request) for history in histories for request in forbidden_requests(history)
         ),
@@ -124,10 +120,29 @@ def operator_deletions(history: History) -> list[Commit]:
     return result
 
 
+def _count_deletions(histories: Sequence[History], names: Names) -> dict[ObjectRef, int]:
+    """Return how often the operator deleted an object in one of the histories at most."""
+    most: Counter[ObjectRef] = Counter()
+    for history in histories:
+        most |= Counter(names.normalise(commit.object) for commit in operator_deletions(history))
+    return dict(most)
+
+
+def _times(count: int) -> str:
+    """Return a number of times in words."""
+    return "once" if count == 1 else f"{count} times"
+
+
 def _deletions(run: Run) -> Iterator[Fault]:
-    reference = run.reference
+    """Yield deletions of objects that the operator never deletes in the plain runs, and those of a
+    successor: an object of a name that it deletes there, deleted once more."""
+    names, allowed = run.reference.expectation.names, run.reference.deleted
+    counts: Counter[ObjectRef] = Counter()
     for commit in operator_deletions(run.history):
-        if reference.expectation.names.normalise(commit.object) in reference.deleted:
+        normal = names.normalise(commit.object)
+        counts[normal] += 1
+        is_generated = normal != commit.object
+        if normal in allowed and (is_generated or counts[normal] <= allowed[normal]):
             continue
         recreated = any(
             later.object == commit.object and later.operation == "created"
@@ -135,10 +150,10 @@ def _deletions(run: Run) -> Iterator[Fault]:
             if later.position > commit.position
         )
         what = "deleted and recreated" if recreated else "deleted"
+        usual = f"deletes only {_times(allowed[normal])}" if normal in allowed else "never deletes"
         yield Fault(
             oracle="deletion",
-            message=f"The operator {what} {commit.object}, which it never deletes in the plain "
-            "runs.",
+            message=f"The operator {what} {commit.object}, which it {usual} in the plain runs.",
             position=commit.position,
         )
 

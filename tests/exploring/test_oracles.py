@@ -57,6 +57,23 @@ def test_deletions() -> None:
     ]
 
 
+def test_deletions_of_successors() -> None:
+    """An object that the operator deletes once in plain runs may be deleted once: its successor of
+    the same name must stay."""
+    plain, run = Builder(), Builder()
+    for builder in (plain, run):
+        builder.operator("create", PVC, {})
+        builder.operator("delete", PVC)
+        builder.operator("create", PVC, {"metadata": {"uid": "second"}})
+    assert faults(plain, run.build()) == []
+    run.operator("delete", PVC)
+    run.operator("create", PVC, {"metadata": {"uid": "third"}})
+    message = (
+        f"The operator deleted and recreated {PVC}, which it deletes only once in the plain runs."
+    )
+    assert faults(plain, run.build()) == [("deletion", message)]
+
+
 def test_deletions_of_the_workload() -> None:
     """What the workload deletes, and what the garbage collector removes then, is no fault of the
     operator, even though the operator removes the finalizer."""

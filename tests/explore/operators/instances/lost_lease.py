@@ -2,8 +2,8 @@
 
 A Lease keeps two instances apart only as long as nobody sleeps: a process that is paused longer
 than its Lease lasts goes on in the middle of its reconciliation, as if no time had passed (the
-fencing problem of all locks). The second instance has written the newer state meanwhile, and the
-first one overwrites it. The corrected twin writes with the resourceVersion that it has read.
+fencing problem of all locks). The second instance has created the Job meanwhile, and the first one
+creates another one. The corrected twin gives the Job a name that only one of them can take.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ import time
 import uuid
 
 from tests.explore.operators.kube import (
-    CONFIG_MAPS,
     DATABASES,
+    JOBS,
     LEASES,
     ApiError,
     Operator,
@@ -23,6 +23,7 @@ from tests.explore.operators.kube import (
 
 LEASE_SECONDS = 1
 RENEW_SECONDS = 0.2
+CONTAINER = {"name": "initialize", "image": "database:1"}
 
 
 class Leader(Operator):
@@ -69,15 +70,15 @@ class Leader(Operator):
         database = await self.client.get_or_none(DATABASES, name)
         if database is None or is_deleting(database):
             return
-        data = {"storage": database["spec"]["storage"]}
-        stored = await self.client.get_or_none(CONFIG_MAPS, f"{name}-settings")
-        if stored is None:
-            await self.client.create(CONFIG_MAPS, child(database, f"{name}-settings", data=data))
-        elif stored["data"] != data:
-            patch = {"data": data}
-            if self.repaired:
-                patch["metadata"] = {"resourceVersion": stored["metadata"]["resourceVersion"]}
-            await self.client.patch(CONFIG_MAPS, f"{name}-settings", patch)
+        if await self.client.list(JOBS, labelSelector=f"database={name}"):
+            return
+        template = {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}
+        job = child(database, f"{name}-initialize", spec={"template": template})
+        if self.repaired:
+            await self.client.create_if_missing(JOBS, job)
+            return
+        job["metadata"]["generateName"] = job["metadata"].pop("name") + "-"
+        await self.client.create(JOBS, job)
 
 
 if __name__ == "__main__":

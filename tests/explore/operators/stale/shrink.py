@@ -1,33 +1,43 @@
-"""A stale size deletes a StatefulSet.
+"""A stale size replaces a claim by a smaller one.
 
-RabbitMQ's cluster operator (issue 653, reported with Sieve) recreated the StatefulSet whenever its
-size differed from the wanted one. With the size of an earlier revision, it deletes the StatefulSet
-that has the current size. Sizes only grow: the corrected twin ignores a smaller one.
+RabbitMQ's cluster operator (issue 653, reported with Sieve) deleted its StatefulSet whenever the
+size differed from the wanted one, in either direction. Here a claim grows in place, and is replaced
+when it has to shrink: with the size of an earlier revision, the operator deletes the data of a
+claim that has the current size. Sizes only grow: the corrected twin ignores a smaller one.
 """
 
-from tests.explore.operators.kube import CONFIG_MAPS, Operator, child, is_deleting, main
+from tests.explore.operators.kube import CLAIMS, Object, Operator, claim, is_deleting, main
+
+SIZE = "example.com/size"
 
 
 class Resize(Operator):
-    watched = (CONFIG_MAPS,)
-
     async def reconcile(self, name: str) -> None:
         database = self.objects.get(name)
         if database is None or is_deleting(database):
             return
-        size = database["spec"]["storage"]
-        body = child(database, f"{name}-members", data={"size": size}, immutable=True)
-        stored = await self.client.get_or_none(CONFIG_MAPS, f"{name}-members")
-        if stored and self._is_replaced(stored["data"]["size"], size):
-            await self.client.delete(CONFIG_MAPS, f"{name}-members")
+        wanted = database["spec"]["storage"]
+        stored = await self.client.get_or_none(CLAIMS, f"data-{name}")
+        if stored and _gibibytes(wanted) < _gibibytes(_size(stored)):
+            if self.repaired:
+                return
+            await self.client.delete(CLAIMS, f"data-{name}")
             stored = None
         if stored is None:
-            await self.client.create_if_missing(CONFIG_MAPS, body)
+            body = claim(database, f"data-{name}")
+            body["metadata"]["annotations"] = {SIZE: wanted}
+            await self.client.create_if_missing(CLAIMS, body)
+        elif _size(stored) != wanted:
+            patch = {"metadata": {"annotations": {SIZE: wanted}}}
+            await self.client.patch(CLAIMS, f"data-{name}", patch)
 
-    def _is_replaced(self, stored: str, wanted: str) -> bool:
-        if self.repaired:
-            return int(stored.removesuffix("Gi")) < int(wanted.removesuffix("Gi"))
-        return stored != wanted
+
+def _size(stored: Object) -> str:
+    return stored["metadata"]["annotations"][SIZE]
+
+
+def _gibibytes(size: str) -> int:
+    return int(size.removesuffix("Gi"))
 
 
 if __name__ == "__main__":

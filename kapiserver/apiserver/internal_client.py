@@ -141,8 +141,8 @@ class InternalResource(ResourceClient):
         """Return one object, or a subresource of it."""
         info = self._info("get", name, subresource)
         with _as_status_error(info):
-            if info.version.group in self._server.computed:
-                return await self._computed(info, _query(parameters))
+            if (tree := await self._read_elsewhere(info, _query(parameters))) is not None:
+                return tree
             target = await self._target(info)
             _check_is_object(target)
             version = parameters.get("resourceVersion")
@@ -154,8 +154,8 @@ class InternalResource(ResourceClient):
         query = _query(parameters)
         info = self._info("list", query=query)
         with _as_status_error(info):
-            if info.version.group in self._server.computed:
-                return await self._computed(info, query)
+            if (tree := await self._read_elsewhere(info, query)) is not None:
+                return tree
             target = await self._target(info)
             _check_is_object(target)
             options = parse_options(self._server, query, "ListOptions")
@@ -358,12 +358,23 @@ class InternalResource(ResourceClient):
             if not decision.allowed:
                 raise forbidden(client.user, info, decision.reason)
 
-    async def _computed(self, info: RequestInfo, query: Query) -> Tree:
-        """Read from a computed group. Raises Forbidden, UnknownResource, NotFound, BadObject."""
+    async def _read_elsewhere(self, info: RequestInfo, query: Query) -> Tree | None:
+        """Read from an extension API server or from a computed group; None if this server stores
+        the objects. Raises Forbidden, UnknownResource, NotFound, BadObject, ServiceUnavailable and
+        StatusError."""
+        server = self._server
+        api_service = server.api_services.server_of(info.version)
+        if api_service is not None:
+            await self._authorize(info)
+            from kapiserver.apiserver.proxy.aggregated_reads import read_aggregated
+
+            return await read_aggregated(server, self._client.user, api_service, info, query)
+        if info.version.group not in server.computed:
+            return None
         await self._authorize(info)
         from kapiserver.apiserver.endpoints.computed import read_computed
 
-        return await read_computed(self._server, info, query)
+        return await read_computed(server, info, query)
 
     async def _target(self, info: RequestInfo) -> Target:
         """Authorize a call and return its target. Raises Forbidden, UnknownResource,

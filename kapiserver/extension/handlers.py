@@ -79,11 +79,7 @@ def _connect(connect: Connect) -> SubresourceHandler:
     async def handle(server: Server, request: Request, target: Target) -> AnyResponse:
         version = target.kind_info
         assert isinstance(version, DeclaredVersion)
-        entry = await target.store.get(target.key)
-        try:
-            obj = version.hub_object(entry.tree())
-        except msgspec.ValidationError as error:
-            raise BadRequest(f"the stored object does not fit its class: {error}") from None
+        obj = await _object(version, target) if connect.of_objects else None
         call = Call(
             user=request.user,
             client=server.client(request.user, authorize=False),
@@ -96,6 +92,15 @@ def _connect(connect: Connect) -> SubresourceHandler:
         return _response(version, await connect.function(call, obj))
 
     return handle
+
+
+async def _object(version: DeclaredVersion, target: Target) -> Object:
+    """Return the object that a request names. Raises NotFound, BadRequest."""
+    entry = await target.store.get(target.key)
+    try:
+        return version.hub_object(entry.tree())
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"the stored object does not fit its class: {error}") from None
 
 
 def _response(version: DeclaredVersion, result: Any) -> Response:

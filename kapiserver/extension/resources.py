@@ -85,10 +85,12 @@ class Connect(Struct, frozen=True, kw_only=True):
 
     verbs       the verbs of its methods
     function    answers a request; see `Resource.connect`
+    of_objects  whether the name in the path is that of an object
     """
 
     verbs: tuple[str, ...]
     function: Callable[[Call, Any], Awaitable[Any]]
+    of_objects: bool
 
 
 class Functions(Struct, kw_only=True):
@@ -228,18 +230,21 @@ class Resource(Generic[AnyObject]):
         return function
 
     def connect(
-        self, name: str, *, methods: Sequence[str] = ("POST",)
+        self, name: str, *, methods: Sequence[str] = ("POST",), of_objects: bool = True
     ) -> Callable[[AnyFunction], AnyFunction]:
         """Serve the subresource of that name: `await function(call, obj)` answers requests with
         these methods. It returns an Object or a tree (JSON), a str (text), bytes, an asynchronous
-        iterator of bytes (a stream), or None (a Status of success). Raises ValueError for the names
-        status and scale."""
+        iterator of bytes (a stream), or None (a Status of success). With `of_objects=False` the
+        name in the path need not be that of an object, as `*` is in custom.metrics.k8s.io, and
+        `obj` is None. Raises ValueError for the names status and scale."""
         if name in ("status", "scale"):
             raise ValueError(f"{self.name}: no function can serve {name}")
 
         def add(function: AnyFunction) -> AnyFunction:
             verbs = tuple(_VERBS[method] for method in methods)
-            self.functions.connects[name] = Connect(verbs=verbs, function=function)
+            self.functions.connects[name] = Connect(
+                verbs=verbs, function=function, of_objects=of_objects
+            )
             return function
 
         return add

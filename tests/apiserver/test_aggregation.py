@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from kapiserver.api.resource_client import StatusError
 from kapiserver.apiserver.aggregation import discovery_check
 from kapiserver.apiserver.proxy import aggregator
+from kapiserver.apiserver.user import APISERVER, User
 from tests.apiserver.aggregationkit import (
     CLOSE,
     GROUP,
@@ -265,6 +268,38 @@ def test_unavailable(aggregated: Aggregated) -> None:
     assert 'aggregator_unavailable_apiservice{name="v1.missing.example.com"} 1' in text
     assert f'aggregator_unavailable_apiservice{{name="{NAME}"}} 0' in text
     aggregated.api.delete(f"{SERVICES}/v1.missing.example.com")
+
+
+def test_reads_of_the_server_itself(aggregated: Aggregated) -> None:
+    """The internal client gets and lists objects of extension API servers, as its user."""
+    things = aggregated.server.running.cluster.server.client(User(name="robot")).resource(
+        f"{GROUP}/v1", "things", namespace="default"
+    )
+    allowed = aggregated.server.running.cluster.server.client(APISERVER).resource(
+        f"{GROUP}/v1", "things", namespace="default"
+    )
+
+    def read(call: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(call, aggregated.server.loop).result(60)
+
+    aggregated.upstream.answer = answer_json({"kind": "Thing"})
+    assert read(allowed.get("*", subresource="size", labelSelector="a=b")) == {"kind": "Thing"}
+    exchange = aggregated.request(f"{PATH}/namespaces/default/things/*/size?labelSelector=a%3Db")
+    assert exchange.header("X-Remote-User") == APISERVER.name
+    assert read(allowed.list_page(limit=2)) == {"kind": "Thing"}
+    aggregated.request(f"{PATH}/namespaces/default/things?limit=2")
+    refusal = {"kind": "Status", "message": "no such thing", "code": 404, "reason": "NotFound"}
+    for answer, code in (
+        (answer_json(refusal, status="404 Not Found"), 404),
+        (answer_json([], status="500 Internal Server Error"), 500),
+        (lambda exchange: exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"), 503),
+    ):
+        aggregated.upstream.answer = answer
+        with pytest.raises(StatusError) as raised:
+            read(allowed.get("x"))
+        assert raised.value.code == code
+    with pytest.raises(StatusError, match='User "robot" cannot get resource "things"'):
+        read(things.get("x"))
 
 
 @pytest.mark.parametrize(

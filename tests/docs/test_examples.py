@@ -16,8 +16,11 @@ from tests.e2e.programs import TOOLS, start, stop
 
 EXAMPLES = ROOT / "examples"
 OTHER_TESTS = {
+    "custom_metrics": "tests/e2e/test_extension_examples.py",
+    "flunders": "tests/e2e/test_extension_examples.py",
     "go-operator": "tests/clients/test_go.py",
     "kms_plugin": "tests/apiserver/test_kms.py",
+    "metrics_server": "tests/e2e/test_extension_examples.py",
     "rpc": "tests/rpc/test_examples.py",
 }
 """Examples that have a test elsewhere."""

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
-import signal
 import ssl
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,8 +13,8 @@ import pytest
 
 from tests.apiserver.aggregationkit import Authority
 from tests.docs.blocks import ROOT
-from tests.e2e.cluster import call
-from tests.e2e.programs import Kubectl, Server, kubectls, run, start, stop
+from tests.e2e.extension_programs import register, running_extension, running_host
+from tests.e2e.programs import Kubectl, Server, kubectls, run
 from tests.storage.etcd_server import free_port
 
 PROGRAM = ROOT / "tests" / "extension" / "databases.py"
@@ -49,69 +44,20 @@ def host(
     authority: Authority, port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """The host."""
-    folder = tmp_path_factory.mktemp("host")
-    file = folder / "services.yaml"
-    file.write_text(f"default/databases: 127.0.0.1:{port}\n")
-    proxy = authority.issue("front-proxy")
-    server = start(
-        folder,
-        "--requestheader-client-ca-file", str(authority.files.certificate),
-        "--requestheader-allowed-names", "front-proxy",
-        "--requestheader-username-headers", "X-Remote-User",
-        "--requestheader-group-headers", "X-Remote-Group",
-        "--requestheader-extra-headers-prefix", "X-Remote-Extra-",
-        "--proxy-client-cert-file", str(proxy.certificate),
-        "--proxy-client-key-file", str(proxy.key),
-        "--service-resolver", str(file),
-    )  # fmt: skip
-    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-    program = kubectls()[0]
-    run(program, server, "wait", "--for=create", "-n", "kube-system", "--timeout=60s",
-        "configmap/extension-apiserver-authentication")  # fmt: skip
-    assert "requestheader-client-ca-file" in call(server, "GET", path)["data"]
-    yield server
-    assert stop(server) == 0
+    with running_host(tmp_path_factory.mktemp("host"), authority, databases=port) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def extension(
     host: Server, authority: Authority, port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """The folder of an extension API server, whose APIService is available."""
+    """The folder of an extension API server, whose APIServices are available."""
     folder = tmp_path_factory.mktemp("extension")
-    pair = authority.issue("databases.default.svc")
-    command = [
-        sys.executable, PROGRAM, "--data-dir", folder, "--secure-port", str(port),
-        "--kubeconfig", host.kubeconfig,
-        "--tls-sni-cert-key", f"{pair.certificate},{pair.key}",
-        "--authorization-webhook-cache-unauthorized-ttl", "0s",
-    ]  # fmt: skip
-    server = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    assert server.stdout is not None
-    assert "https://127.0.0.1:" in server.stdout.readline()
-    for version in ("v1", "v1alpha1"):
-        body = {
-            "metadata": {"name": f"{version}.example.com"},
-            "spec": {
-                "group": "example.com",
-                "version": version,
-                "groupPriorityMinimum": 1000,
-                "versionPriority": 15,
-                "service": {"namespace": "default", "name": "databases"},
-                "caBundle": base64.b64encode(authority.pem.encode()).decode(),
-            },
-        }
-        call(host, "POST", "/apis/apiregistration.k8s.io/v1/apiservices", body, status=201)
-        run(kubectls()[0], host, "wait", "--for=condition=Available", "--timeout=60s",
-            f"apiservice/{version}.example.com")  # fmt: skip
-    while "example.com/v1" not in json.dumps(call(host, "GET", "/openapi/v3")):
-        pass
-    yield folder
-    server.send_signal(signal.SIGTERM)
-    server.communicate(timeout=60)
-    assert server.returncode == 0
+    flags = ("--secure-port", str(port), "--authorization-webhook-cache-unauthorized-ttl", "0s")
+    with running_extension(folder, host, authority, "databases", str(PROGRAM), *flags):
+        register(host, authority, "databases", "example.com", "v1", "v1alpha1")
+        yield folder
 
 
 @pytest.fixture

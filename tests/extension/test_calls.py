@@ -66,6 +66,10 @@ def make_connected() -> Resource[Database]:
         resource = call.client.resource("example.com/v1", "databases", namespace=call.namespace)
         await resource.patch(call.name, {"metadata": {"annotations": {"restarted": "yes"}}})
 
+    @databases.connect("count", methods=("GET",), of_objects=False)
+    async def count(call: Call, database: None) -> Any:
+        return {"name": call.name, "object": database}
+
     @databases.connect("echo", methods=("GET", "PUT"))
     async def echo(call: Call, database: Database) -> Any:
         forms: dict[str, Any] = {
@@ -100,6 +104,8 @@ def test_connect() -> None:
             await databases.create(BODY)
             restarted = await client.call("POST", f"{PATH}/restart")
             assert restarted["status"] == "Success"
+            counted = await client.call("GET", f"{PATH.replace('one', '*')}/count")
+            assert counted == {"name": "*", "object": None}
             one = await databases.get("one")
             assert one["metadata"]["annotations"] == {"restarted": "yes"}
             url = f"{running.url}{PATH}/echo?form="

@@ -145,8 +145,8 @@ class MetricsClient:
 
     def _missing_api(self, client: ResourceClient) -> str:
         """Return what Kubernetes' clients say if nobody serves an API of metrics, or ""."""
-        version = client.version
-        if self._context.server.scheme.has_group(version.group):
+        version, server = client.version, self._context.server
+        if server.scheme.has_group(version.group) or server.api_services.server_of(version):
             return ""
         if version == _CUSTOM_METRICS:
             return f"no custom metrics API ({version.group}) registered"

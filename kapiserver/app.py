@@ -67,7 +67,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
         """Return figures for the log: requests and watches in progress, objects in the caches."""
         server = self.cluster.server
         return {
-            "requests": sum(server.metrics.in_flight.values.values()),
+            "requests": server.metrics.in_flight.executing,
             "watches": server.metrics.requests.open_streams,
             "objects": sum(store.cache.count for store in server.stores.in_use()),
             "draining": server.health.draining,
@@ -200,10 +200,10 @@ async def _start_loops(
     stack.callback(cluster.server.custom_resources.stop)
     await cluster.server.api_services.start()
     stack.callback(cluster.server.api_services.stop)
-    classifier = cluster.server.flow_classifier
-    if classifier is not None:
-        classifier.start()
-        stack.callback(classifier.stop)
+    flow_control = cluster.server.flow_control
+    if flow_control is not None:
+        flow_control.start()
+        stack.callback(flow_control.stop)
     with contextlib.suppress(StorageError):  # a paged list tries again
         await cluster.server.stores.load_token_codec()  # saves the key before the disk may be full
     manager = ControllerManager(

@@ -48,6 +48,35 @@ class Gauge(Counter[Labels]):
         self.values[labels] = value
 
 
+class TimedGauge:
+    """A number that grows and shrinks, and how long it had each value.
+
+    value   the number, 0 or more
+    """
+
+    __slots__ = ("_seconds", "_since", "value")
+
+    def __init__(self, now: float) -> None:
+        self.value = 0
+        self._seconds = [0.0]
+        self._since = now
+
+    def change(self, amount: int, now: float) -> None:
+        """Add `amount` to the number; `now` is in seconds that only grow."""
+        value, seconds = self.value, self._seconds
+        seconds[value] += now - self._since
+        self._since = now
+        self.value = value = value + amount
+        if value == len(seconds):
+            seconds.append(0.0)
+
+    def take_times(self, now: float) -> list[float]:
+        """Return how long the number had each value, from 0 on, since the last call."""
+        self.change(0, now)
+        seconds, self._seconds = self._seconds, [0.0] * (self.value + 1)
+        return seconds
+
+
 class Observations:
     """The observations of one histogram for one set of labels.
 
@@ -66,6 +95,12 @@ class Observations:
         """Count one observation."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def observe_for(self, value: float, seconds: float) -> None:
+        """Count a value once for each nanosecond of a time, as timing histograms do."""
+        nanoseconds = int(seconds * 1e9)
+        self.counts[bisect_left(self.bounds, value)] += nanoseconds
+        self.total += value * nanoseconds
 
 
 class Histogram(Generic[Labels]):

@@ -381,6 +381,8 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
 class LimitSettings(Struct, frozen=True, kw_only=True):
     """What requests may use, in each process.
 
+    enable_priority_and_fairness    whether priority levels share the sum of the next two; it must
+                                    not be 0 then
     max_requests_inflight           reading requests at a time; 0 means no limit
     max_mutating_requests_inflight  changing requests at a time; 0 means no limit
     max_memory                      bytes that a process may allocate; None means three quarters of
@@ -391,6 +393,7 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
     body_limit                      bytes of a request's body
     """
 
+    enable_priority_and_fairness: bool = True
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
     max_memory: int | None = None

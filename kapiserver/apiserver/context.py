@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
     from kapiserver.apiserver.customresources.custom_resources import CustomResources
     from kapiserver.apiserver.faults import Faults
-    from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
+    from kapiserver.apiserver.flowcontrol.flow_control import FlowControl
     from kapiserver.apiserver.http_client.upstreams import Upstreams
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.codecs.codec_factory import CodecFactory
@@ -72,7 +72,8 @@ class Server(Struct, frozen=True, kw_only=True):
     authorizer: Authorizer
     rbac: RbacAuthorizer | None = None
     """RBAC's part of the authorizer, with the roles of all users; None if RBAC is off."""
-    flow_classifier: FlowClassifier | None = None
+    flow_control: FlowControl | None = None
+    """Queues requests by priority level; None: their number is limited alone."""
     memory_limit: MemoryLimit | None = None
     audit: AuditLog | None = None
     """The audit log; None without an audit policy."""

@@ -37,6 +37,7 @@ GATES: dict[str, Gate] = {
     "ConstrainedImpersonation": Gate(default=True, stage="BETA", off_in=range(36)),
     "ExcludeAdmissionWebhookVirtualResources": Gate(default=True, stage="BETA", off_in=range(37)),
     "ManifestBasedAdmissionControlConfig": Gate(default=True, stage="BETA", off_in=range(37)),
+    "SizeBasedListCostEstimate": Gate(default=True, stage="BETA", off_in=range(34)),
     "WatchList": Gate(default=True, stage="BETA", off_in=(31, 33)),
 }
 

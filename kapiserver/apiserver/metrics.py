@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Hashable
-from typing import NamedTuple
+from time import perf_counter
+from typing import ClassVar, NamedTuple
 
 from kapiserver.api.group import Resource
 from kapiserver.apiserver.authentication.metrics import (
@@ -18,7 +19,15 @@ from kapiserver.apiserver.authentication.metrics import (
     AuthenticationMetrics,
 )
 from kapiserver.apiserver.controller_metrics import ControllerMetrics
-from kapiserver.metrics import MAX_USER_SERIES, Counter, Gauge, Histogram, Observations, Reloads
+from kapiserver.metrics import (
+    MAX_USER_SERIES,
+    Counter,
+    Gauge,
+    Histogram,
+    Observations,
+    Reloads,
+    TimedGauge,
+)
 from kapiserver.storage.encryption.metrics import EncryptionMetrics
 from kapiserver.storage.wrappers.metered_store import OPERATIONS, Observe
 
@@ -31,6 +40,7 @@ RESPONSE_BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 WEBHOOK_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
 POLICY_SECONDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
+KIND_USE = (0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1)
 QUEUE_SECONDS = tuple(itertools.accumulate(range(9), lambda bound, _: bound * 10, initial=1e-8))
 """As kube-apiserver multiplies them, so that some are a bit less than a power of ten."""
 
@@ -239,13 +249,56 @@ class RPCMetrics:
         self.handled: Histogram[RPCLabels] = Histogram(REQUEST_SECONDS)
 
 
+class RequestsOfKind:
+    """The requests that read, or those that change something.
+
+    kind        "readOnly" or "mutating"
+    executing, waiting  their numbers, long-running ones left out but for watches that start
+    executing_use, waiting_use  how long they took which part of their limits
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.executing, self.waiting = TimedGauge(perf_counter()), TimedGauge(perf_counter())
+        self.executing_use = Observations(KIND_USE)
+        self.waiting_use = Observations(KIND_USE)
+
+    def flush(self, now: float, executing_limit: float, waiting_limit: float) -> None:
+        """Add the times since the last call to the histograms."""
+        for gauge, use, limit in (
+            (self.executing, self.executing_use, executing_limit),
+            (self.waiting, self.waiting_use, waiting_limit),
+        ):
+            for value, seconds in enumerate(gauge.take_times(now)):
+                if seconds:
+                    use.observe_for(value / limit, seconds)
+
+
+class RequestKinds:
+    """The requests in flight by kind."""
+
+    READ_VERBS: ClassVar[frozenset[str]] = frozenset(("get", "list", "watch"))
+
+    def __init__(self) -> None:
+        self.reading = RequestsOfKind("readOnly")
+        self.mutating = RequestsOfKind("mutating")
+
+    def of(self, verb: str) -> RequestsOfKind:
+        """Return the requests of the kind of a verb."""
+        return self.reading if verb in self.READ_VERBS else self.mutating
+
+    @property
+    def executing(self) -> int:
+        """How many requests are in flight."""
+        return self.reading.executing.value + self.mutating.executing.value
+
+
 class Metrics:
     """The metrics of one server; filters and stores update them, `server_metrics.py` reads them."""
 
     def __init__(self) -> None:
         self.requests = AllRequests()
-        self.in_flight: Gauge[str] = Gauge()
-        """The requests in flight, by kind: "readOnly" or "mutating"."""
+        self.in_flight = RequestKinds()
         self.authentication_seconds: Histogram[str] = Histogram(AUTHENTICATION_SECONDS)
         """Seconds by result: "success", "failure" without credentials, or "error"."""
         self.authentication = AuthenticationMetrics()

@@ -26,6 +26,7 @@ from kapiserver.storage.cache.query import WatchSink
 _log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
+    from kapiserver.apiserver.flowcontrol.queue_set import Ticket
     from kapiserver.apiserver.target import Target
 
 _MAX_CACHED_PATH = 512
@@ -83,6 +84,10 @@ def _ignore() -> None:
     pass
 
 
+def ignore_end() -> None:
+    """Do nothing when the client goes."""
+
+
 def _ignore_callback(callback: Callable[[], object]) -> None:
     pass
 
@@ -124,6 +129,7 @@ class Request(Struct, kw_only=True, eq=False):
     user        who is asking
     impersonator  the user who makes the request as `user`, or None
     decision    the decision of the authorizer
+    ticket      its place at its priority level; None if flow control has not seen it
 
     The results of routes, handlers and operations, which outer filters read when the response
     exists, or in a callback of `on_complete`:
@@ -154,6 +160,7 @@ class Request(Struct, kw_only=True, eq=False):
     user: User = ANONYMOUS
     impersonator: Impersonator | None = None
     decision: Decision | None = None
+    ticket: Ticket | None = None
 
     target: Target | None = None
     audit: AuditNotes = field(default_factory=AuditNotes)

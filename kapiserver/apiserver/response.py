@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol, TypeAlias
 
@@ -57,6 +58,7 @@ class StreamResponse(Struct, frozen=True, kw_only=True):
     timeout     seconds until the stream ends; 0 means no limit
     on_timeout  called before the stream ends because of its timeout; may write last frames
     before_end  awaited before the client sees the end of the stream
+    started     is done when the initial objects of a watch are written; None: at once
 
     The stream ends when the sink is closed, the client disconnects, the timeout expires or the
     server drains. The request's completion callbacks stop the writer of the sink.
@@ -67,6 +69,7 @@ class StreamResponse(Struct, frozen=True, kw_only=True):
     timeout: float = 0
     on_timeout: Callable[[], None] = lambda: None
     before_end: Callable[[], Awaitable[None]] = _at_once
+    started: Future[None] | None = None
     status: int = 200
     headers: Headers = field(default_factory=list)
 

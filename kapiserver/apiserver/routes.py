@@ -123,6 +123,7 @@ PATHS: dict[str, PathHandler] = {
     "healthz": serve_health,
     "livez": serve_health,
     "readyz": serve_health,
+    "debug": _loaded(lazy("kapiserver.apiserver.discovery.debug_pages:serve_debug")),
     "metrics": _loaded(lazy("kapiserver.apiserver.serving.exposition:serve_metrics")),
     "openid": _loaded(_lazy_oidc),
     ".well-known": _loaded(_lazy_oidc),

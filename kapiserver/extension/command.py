@@ -138,7 +138,7 @@ def _greeting(resources: Sequence[Resource[Any]], running: RunningServer) -> str
 def _status(running: RunningServer) -> Mapping[str, object]:
     server = running.server
     return {
-        "requests": sum(server.metrics.in_flight.values.values()),
+        "requests": server.metrics.in_flight.executing,
         "watches": server.metrics.requests.open_streams,
         "objects": sum(store.cache.count for store in server.stores.in_use()),
     }

@@ -195,15 +195,23 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
+        "--enable-priority-and-fairness", type=boolean, nargs="?", const=True, metavar="BOOL",
+        default=DEFAULTS.enable_priority_and_fairness,
+        help="Let requests share the sum of the next two limits by priority level, as FlowSchemas "
+        "and PriorityLevelConfigurations say, wait in fair queues, and get 429 if those are full. "
+        "false: the next two flags limit requests alone. Default: true.",
+    )  # fmt: skip
+    group.add_argument(
         "--max-requests-inflight", type=int, default=DEFAULTS.max_requests_inflight, metavar="N",
-        help="Maximum number of reading requests (get and list) at a time; more get 429. Watches "
-        "are not counted, and system:masters is exempt. 0: no limit. Default: %(default)s.",
+        help="Without priority and fairness, the maximum number of reading requests (get and list) "
+        "at a time; more get 429. Watches are not counted, system:masters is exempt, and 0 means "
+        "no limit. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--max-mutating-requests-inflight", type=int, metavar="N",
         default=DEFAULTS.max_mutating_requests_inflight,
-        help="Maximum number of changing requests (create, update, patch, delete) at a time; more "
-        "get 429. system:masters is exempt. 0: no limit. Default: %(default)s.",
+        help="The same for changing requests (create, update, patch, delete). "
+        "Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--max-memory", type=size, metavar="SIZE",

@@ -26,6 +26,7 @@ _LATENCY = "apiserver.latency.k8s.io"
 _SLOW_SECONDS = 0.5
 """The completion of a slower request has annotations with its latency."""
 _RECORDED_SPANS = (
+    "apf-queue-wait",
     "authentication",
     "authorization",
     "etcd",

@@ -19,7 +19,7 @@ from kapiserver.apiserver.filters.authorization import authorize
 from kapiserver.apiserver.filters.compression import compress_responses
 from kapiserver.apiserver.filters.deadline import apply_deadline
 from kapiserver.apiserver.filters.faults import inject_faults
-from kapiserver.apiserver.filters.flow_control import add_flow_headers
+from kapiserver.apiserver.filters.flow_control import apply_flow_control
 from kapiserver.apiserver.filters.headers import add_headers
 from kapiserver.apiserver.filters.impersonation import impersonate
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
@@ -35,7 +35,6 @@ FILTERS: tuple[Filter, ...] = (
     log_slow_requests,  # begins the trace: before every filter that opens a span
     log_access,  # logs the status that the client gets
     add_headers,  # outside respond_to_errors: an error response has warnings too
-    add_flow_headers,  # outside respond_to_errors: an error response has them too
     compress_responses,  # compresses error responses too
     respond_to_errors,  # around every filter and handler that may raise
     apply_deadline,  # around every filter and handler that may take long
@@ -45,8 +44,9 @@ FILTERS: tuple[Filter, ...] = (
     audit_requests,  # before filters that refuse requests: these are recorded too
     impersonate,  # before the filters that read the user
     limit_memory,  # after authenticate: it closes connections on which nobody has authenticated
-    limit_in_flight,  # administrators are exempt
-    authorize,  # a forbidden request counts as in flight, and does no other work
+    limit_in_flight,  # administrators are exempt; only if flow control is off
+    apply_flow_control,  # classifies by user, before anything that takes long
+    authorize,  # a forbidden request takes its seats, and does no other work
     inject_faults,  # last: a test's faults see the user and the decision
 )
 """The filters in the order in which a request passes through them, the outermost first."""

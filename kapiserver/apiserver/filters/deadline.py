@@ -23,13 +23,13 @@ def apply_deadline(server: Server, next_handler: Handler) -> Handler:
         if request.info.is_long_running:
             return await next_handler(request)
         timeout = request.parameter("timeout")
-        with time_limit.within(_seconds(timeout, limit) if timeout else limit):
+        with time_limit.within(seconds_of(timeout, limit) if timeout else limit):
             return await next_handler(request)
 
     return handle
 
 
-def _seconds(text: str, limit: float) -> float:
+def seconds_of(text: str, limit: float) -> float:
     """Return the seconds that a request may take: its `timeout`, at most the server's limit.
     Raises BadRequest."""
     seconds = parse_duration(text)

@@ -1,31 +1,128 @@
-"""Names the flow schema and the priority level of each request in the response's headers.
+"""Priority and fairness: lets requests execute, wait or fail with 429, as their level decides.
 
-Mirrors filters/priority-and-fairness.go of k8s.io/apiserver, without its queues.
+A request keeps its seats until its response is written. A watch keeps them while it sends its
+initial objects. Other long-running requests pass. The response names the FlowSchema and the
+priority level in headers that `filters/headers.py` adds. Mirrors
+filters/priority-and-fairness.go of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
+import asyncio
+from time import perf_counter
+
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.errors import TooManyRequests
+from kapiserver.apiserver.filters.deadline import seconds_of
+from kapiserver.apiserver.flowcontrol.flow_control import FlowControl
+from kapiserver.apiserver.flowcontrol.queue_set import Ticket
+from kapiserver.apiserver.request import Request, ignore_end
+from kapiserver.apiserver.response import AnyResponse, StreamResponse
+from kapiserver.apiserver.time_limit import TimeLimit
+from kapiserver.spans import Span
 
-SCHEMA_HEADER = "X-Kubernetes-Pf-Flowschema-Uid"
-LEVEL_HEADER = "X-Kubernetes-Pf-Prioritylevel-Uid"
+WAIT_SPAN = "apf-queue-wait"
+"""The span of the time in a queue."""
+MAX_WAIT_SECONDS = 60.0
+_WAIT_PART = 4
+"""A request waits for one part of so many of its time at most."""
 
 
-def add_flow_headers(server: Server, next_handler: Handler) -> Handler:
-    """Classify requests, or add nothing to the chain when the server has no classifier."""
-    classifier = server.flow_classifier
-    if classifier is None:
+class _WaitedTooLong(Exception):
+    """The request has waited for its part of its time."""
+
+
+def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
+    """Ask the priority level of each request; return `next_handler` itself if flow control is
+    off."""
+    flow_control = server.flow_control
+    if flow_control is None:
         return next_handler
+    begin = flow_control.begin
+    waits = _Waits(flow_control, server.config.limits.request_timeout)
+
+    def end(request: Request) -> None:
+        if request.ticket is not None:
+            flow_control.end(request.ticket)
 
     async def handle(request: Request) -> AnyResponse:
-        response = await next_handler(request)
-        if request.decision is not None:  # the user is known, also of what was forbidden
-            flow = classifier.classify(request.user, request.info)
-            if flow is not None:
-                response.headers.append((SCHEMA_HEADER, flow.schema_uid))
-                response.headers.append((LEVEL_HEADER, flow.level_uid))
-        return response
+        info = request.info
+        is_watch = info.verb == "watch"
+        if info.is_long_running and not is_watch:
+            return await next_handler(request)
+        reason = begin(request)
+        ticket = request.ticket
+        assert ticket is not None
+        if ticket.started is None:
+            if reason:
+                raise _too_many(ticket)
+            await waits.wait(request, ticket)
+        request.on_complete(end)
+        if is_watch:
+            return await _watch(flow_control, request, next_handler)
+        return await next_handler(request)
 
     return handle
+
+
+class _Waits:
+    """Lets requests wait in queues, for a quarter of the time that they have."""
+
+    def __init__(self, flow_control: FlowControl, request_timeout: float) -> None:
+        self._flow_control = flow_control
+        self._request_timeout = request_timeout
+        self._limit = TimeLimit(_WaitedTooLong)
+
+    async def wait(self, request: Request, ticket: Ticket) -> None:
+        """Return when a request executes. Raises TooManyRequests when it has waited too long."""
+        flow_control, started = self._flow_control, asyncio.get_running_loop().create_future()
+        ticket.on_start = lambda: None if started.done() else started.set_result(None)
+        task = asyncio.current_task()
+        assert task is not None
+        request.on_gone(task.cancel)
+        try:
+            with self._limit.within(self._seconds(request)):
+                await started
+        except BaseException as error:
+            if ticket.started is not None:  # it got its seats and was cancelled at once
+                flow_control.end_wait(ticket)
+                flow_control.end(ticket)
+                raise
+            flow_control.cancel(ticket)
+            if isinstance(error, _WaitedTooLong):
+                raise _too_many(ticket) from None
+            raise
+        finally:
+            request.on_gone(ignore_end)
+            ticket.on_start = None
+        seconds = flow_control.end_wait(ticket)
+        now = perf_counter()
+        request.trace.add(Span(WAIT_SPAN, now - seconds, now))
+
+    def _seconds(self, request: Request) -> float:
+        """Return how long a request may wait, from now on."""
+        timeout = request.parameter("timeout")
+        limit = self._request_timeout
+        if timeout and not request.info.is_long_running:
+            limit = seconds_of(timeout, limit)
+        waited = perf_counter() - request.trace.start
+        return max(0.0, min(limit / _WAIT_PART, MAX_WAIT_SECONDS) - waited)
+
+
+async def _watch(flow_control: FlowControl, request: Request, next_handler: Handler) -> AnyResponse:
+    """Count a watch while it is open, and give its seats back when it has started."""
+    info, ticket = request.info, request.ticket
+    assert ticket is not None
+    if flow_control.watches.add(info):
+        request.on_complete(lambda _: flow_control.watches.remove(info))
+    response = await next_handler(request)
+    if isinstance(response, StreamResponse) and response.started is not None:
+        response.started.add_done_callback(lambda _: flow_control.end(ticket))
+    else:
+        flow_control.end(ticket)
+    return response
+
+
+def _too_many(ticket: Ticket) -> TooManyRequests:
+    seconds = ticket.flow.level.retry_after.reject(perf_counter())
+    return TooManyRequests(retry_after=seconds)

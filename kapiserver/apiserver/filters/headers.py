@@ -1,4 +1,5 @@
-"""Adds headers to every response: Cache-Control, and the warnings collected for the client.
+"""Adds headers to every response: Cache-Control, the flow of the request, and the warnings
+collected for the client.
 
 Mirrors filters/cachecontrol.go and warning.go of k8s.io/apiserver.
 """
@@ -16,10 +17,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def add_headers(server: Server, next_handler: Handler) -> Handler:
-    """Add Cache-Control unless the response has one, and a Warning header for each warning."""
+    """Add Cache-Control unless the response has one, the uids of FlowSchema and priority level if
+    flow control has seen the request, and a Warning header for each warning."""
 
     async def handle(request: Request) -> AnyResponse:
         response = await next_handler(request)
+        if request.ticket is not None:
+            response.headers.extend(request.ticket.flow.headers)
         if "Cache-Control" not in dict(response.headers):
             response.headers.append(CACHE_CONTROL)
         for text in request.warnings.texts:

@@ -1,4 +1,4 @@
-"""Limits the number of requests in flight; responds with 429 to more.
+"""Limits the number of requests in flight, if priority and fairness is off; more get 429.
 
 Watches are not counted, and administrators are exempt. Mirrors filters/maxinflight.go of
 k8s.io/apiserver.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
@@ -15,29 +16,30 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import MASTERS
 
-_READ_ONLY, _MUTATING = "readOnly", "mutating"
-_READ_VERBS = ("get", "list", "watch")
-
 
 def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
-    """Limit read-only and mutating requests separately; 0 means no limit."""
-    in_flight = server.metrics.in_flight
-    reading = (_READ_ONLY, server.config.limits.max_requests_inflight)
-    mutating = (_MUTATING, server.config.limits.max_mutating_requests_inflight)
-    for kind, _ in (reading, mutating):
-        in_flight.set(kind, 0)
+    """Limit read-only and mutating requests separately; 0 means no limit. Return `next_handler`
+    itself if flow control limits requests."""
+    if server.flow_control is not None:
+        return next_handler
+    kinds, limits = server.metrics.in_flight, server.config.limits
 
     async def handle(request: Request) -> AnyResponse:
         if request.info.is_long_running:
             return await next_handler(request)
-        kind, limit = reading if request.info.verb in _READ_VERBS else mutating
-        if 0 < limit <= in_flight.values[kind] and MASTERS not in request.user.groups:
+        kind = kinds.of(request.info.verb)
+        limit = (
+            limits.max_requests_inflight
+            if kind is kinds.reading
+            else limits.max_mutating_requests_inflight
+        )
+        if 0 < limit <= kind.executing.value and MASTERS not in request.user.groups:
             raise TooManyRequests
-        in_flight.values[kind] += 1
+        kind.executing.change(1, perf_counter())
         try:
             return await next_handler(request)
         finally:
-            in_flight.values[kind] -= 1
+            kind.executing.change(-1, perf_counter())
 
     return handle
 
@@ -46,13 +48,17 @@ def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
 def delegated(server: Server, request: Request) -> Iterator[None]:
     """Do not count a request as in flight during the block, in which another server works on it: a
     slow one must hold nobody up. Mirrors RequestDelegated of k8s.io/apiserver."""
+    if server.flow_control is not None:
+        if request.ticket is not None:
+            server.flow_control.end(request.ticket)
+        yield
+        return
     if request.info.is_long_running:
         yield
         return
-    values = server.metrics.in_flight.values
-    kind = _READ_ONLY if request.info.verb in _READ_VERBS else _MUTATING
-    values[kind] -= 1
+    executing = server.metrics.in_flight.of(request.info.verb).executing
+    executing.change(-1, perf_counter())
     try:
         yield
     finally:
-        values[kind] += 1
+        executing.change(1, perf_counter())

@@ -27,7 +27,7 @@ _VERBS = {
     "post": "POST",
     "put": "PUT",
 }
-_NOT_IN_SLI = frozenset(("mutating-webhook", "validating-webhook"))
+_NOT_IN_SLI = frozenset(("mutating-webhook", "validating-webhook", "apf-queue-wait"))
 """Spans that the SLI duration leaves out."""
 _READ_VERBS = ("get", "list")
 _APPLY_TYPE = "application/apply-patch"
@@ -91,7 +91,8 @@ def _record(requests: AllRequests, scheme: Scheme, request: Request) -> None:
         seconds = time.perf_counter() - request.trace.start
         series.seconds.observe(seconds)
         is_read = info.verb in _READ_VERBS
-        if not is_read or info.subresource:  # other reads call no webhook
+        has_waited = request.ticket is not None and request.ticket.has_waited
+        if not is_read or info.subresource or has_waited:  # other reads call no webhook
             seconds -= request.trace.seconds(_NOT_IN_SLI)
         series.shared.sli_seconds.observe(seconds)
         if is_read:

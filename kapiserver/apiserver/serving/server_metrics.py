@@ -29,6 +29,7 @@ from kapiserver.apiserver.metrics import (
 from kapiserver.apiserver.serving.controller_families import controller_families
 from kapiserver.apiserver.serving.encryption_families import encryption_families
 from kapiserver.apiserver.serving.families import counts, histogram, numbers
+from kapiserver.apiserver.serving.flow_control_families import flow_control_families
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
 from kapiserver.metrics import Histogram
@@ -49,6 +50,10 @@ class ServerFamilies:
     def __iter__(self) -> Iterator[Family]:
         yield from self._requests()
         yield from self._latencies()
+        if self._server.flow_control is not None:
+            yield from flow_control_families(
+                self._server.flow_control, self._server.metrics.in_flight
+            )
         yield from self._authentication()
         yield from self._authenticators()
         yield from self._reloads()
@@ -85,12 +90,15 @@ class ServerFamilies:
                 for labels, value in list(requests.long_running.values.items())
             ),
         )
-        yield numbers(
-            "gauge",
-            "apiserver_current_inflight_requests",
-            "Requests in flight, without watches.",
-            ("request_kind",),
-            self._server.metrics.in_flight,
+        kinds = self._server.metrics.in_flight
+        yield Family(
+            name="apiserver_current_inflight_requests",
+            type="gauge",
+            text="Requests in flight, without watches.",
+            labels=("request_kind",),
+            series=[
+                ((kind.kind,), kind.executing.value) for kind in (kinds.mutating, kinds.reading)
+            ],
         )
 
     def _latencies(self) -> Iterator[Family]:

@@ -148,6 +148,14 @@ class WatchCache:
         """The number of objects in the cache."""
         return len(self._entries)
 
+    def average_bytes(self, sample: int) -> int:
+        """Return the average size of stored objects, of so many of them; 0 if there are none."""
+        entries = self._entries
+        if not entries:
+            return 0
+        some = entries[:: max(1, len(entries) // sample)][:sample]
+        return sum(len(entry.value) for entry in some) // len(some)
+
     # Waiting.
 
     async def wait_ready(self) -> None:

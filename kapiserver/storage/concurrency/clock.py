@@ -29,6 +29,17 @@ class Clock(Protocol):
         """Call `callback` on the running event loop after `seconds`."""
 
 
+class MonotonicClock:
+    """A clock whose time only grows, in seconds since some moment, and the running loop's timers.
+    For what must not stand still while a test's clock does."""
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
+
 class SystemClock:
     """The system's wall clock and the running loop's timers."""
 

@@ -35,6 +35,7 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     return StreamResponse(
         media_type=response_format.media.stream_type,
         sink=sink,
+        started=subscription.task,
         timeout=_stream_timeout(server, options),
         on_timeout=lambda: target.store.write_last_bookmark(subscription),
     )

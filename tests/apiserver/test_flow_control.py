@@ -1,0 +1,522 @@
+"""Priority and fairness of a server: which flow a request has, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.filters.flow_control import apply_flow_control
+from kapiserver.apiserver.filters.headers import add_headers
+from kapiserver.apiserver.filters.recovery import respond_to_errors
+from kapiserver.apiserver.flowcontrol.bootstrap import FLOWCONTROL
+from kapiserver.apiserver.flowcontrol.dumps import DUMPS
+from kapiserver.apiserver.flowcontrol.flow import LEVEL_HEADER, SCHEMA_HEADER
+from kapiserver.apiserver.flowcontrol.flow_control import PERIOD_SECONDS, FlowControl
+from kapiserver.apiserver.request import Outcome, Request, parse_target
+from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.response import AnyResponse, text_response
+from kapiserver.apiserver.user import AUTHENTICATED, MASTERS, User
+from kapiserver.cluster import open_cluster
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.query import DeleteQuery
+from tests.clock import ManualClock
+
+SCHEMAS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+LEVELS = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+ALL = ["*"]
+
+
+def _schema(
+    name: str, precedence: int, subject: dict[str, Any], *, level: str = "level", **rule: Any
+) -> dict[str, Any]:
+    rules = [{"subjects": [subject], **{key: [value] for key, value in rule.items()}}]
+    return {
+        "kind": "FlowSchema",
+        "apiVersion": str(FLOWCONTROL),
+        "metadata": {"name": name, "uid": name},
+        "spec": {
+            "matchingPrecedence": precedence,
+            "priorityLevelConfiguration": {"name": level},
+            "distinguisherMethod": {"type": "ByUser"},
+            "rules": rules,
+        },
+    }
+
+
+def _level(name: str = "level", shares: int = 30, **limited: Any) -> dict[str, Any]:
+    queuing = {"queues": 8, "handSize": 2, "queueLengthLimit": 2}
+    return {
+        "kind": "PriorityLevelConfiguration",
+        "apiVersion": str(FLOWCONTROL),
+        "metadata": {"name": name, "uid": f"level-{name}"},
+        "spec": {
+            "type": "Limited",
+            "limited": {
+                "nominalConcurrencyShares": shares,
+                "limitResponse": {"type": "Queue", "queuing": queuing},
+                **limited,
+            },
+        },
+    }
+
+
+def _user(name: str) -> dict[str, Any]:
+    return {"kind": "User", "user": {"name": name}}
+
+
+def _group(name: str) -> dict[str, Any]:
+    return {"kind": "Group", "group": {"name": name}}
+
+
+ACCOUNT = {"kind": "ServiceAccount", "serviceAccount": {"namespace": "ns", "name": "*"}}
+PODS = {"verbs": ALL, "apiGroups": [""], "resources": ["pods"], "namespaces": ["ns"]}
+EVERYWHERE = {
+    "verbs": ALL, "apiGroups": ALL, "resources": ALL, "namespaces": ALL, "clusterScope": True,
+}  # fmt: skip
+URLS = {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/debug/*"]}
+SCHEMA_OBJECTS = (
+    _schema("masters", 100, _group(MASTERS), resourceRules=EVERYWHERE, nonResourceRules=URLS),
+    _schema("jane-pods", 200, _user("jane"), resourceRules=PODS),
+    _schema("accounts", 300, ACCOUNT, resourceRules=EVERYWHERE),
+    _schema("urls", 400, _user("*"), nonResourceRules=URLS),
+    _schema("a-tie", 500, _group(AUTHENTICATED), resourceRules=PODS),
+    _schema("b-tie", 500, _group(AUTHENTICATED), resourceRules=EVERYWHERE),
+    _schema("dangling", 2, _user("*"), level="missing", resourceRules=EVERYWHERE),
+)
+
+
+def _person(name: str, *groups: str) -> User:
+    return User(name=name, groups=groups)
+
+
+CASES = [
+    (_person("root", MASTERS), "/api/v1/nodes", "exempt"),
+    (_person("jane", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a", "jane-pods"),
+    (_person("jane", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a/status", "b-tie"),
+    (_person("jane", AUTHENTICATED), "/api/v1/namespaces/other/pods/a", "b-tie"),
+    (_person("jane", AUTHENTICATED), "/api/v1/pods", "b-tie"),
+    (_person("joe", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a", "a-tie"),
+    (_person("joe"), "/api/v1/namespaces/ns/pods/a", "catch-all"),
+    (_person("system:serviceaccount:ns:robot"), "/api/v1/nodes", "accounts"),
+    (_person("system:serviceaccount:other:robot"), "/api/v1/nodes", "catch-all"),
+    (_person("joe"), "/healthz", "urls"),
+    (_person("joe"), "/debug/pprof/heap", "urls"),
+    (_person("joe"), "/metrics", "catch-all"),
+]
+
+JANE, JOE = _person("jane", AUTHENTICATED), _person("joe", AUTHENTICATED)
+
+
+async def _no_body(_limit: int) -> bytes:
+    return b""
+
+
+def _request(user: User, target: str = "/api/v1/nodes/a", method: str = "GET") -> Request:
+    parsed = parse_target(target)
+    return Request(
+        method=method,
+        path=parsed.path,
+        query=parsed.query,
+        headers={},
+        info=parse_request_info(method, parsed.path, parsed.query),
+        read_body=_no_body,
+        user=user,
+    )
+
+
+class Crowd:
+    """A server with priority and fairness, whose requests execute until they are told to end."""
+
+    def __init__(self, server: Server, flow_control: FlowControl, clock: ManualClock) -> None:
+        self.server = replace(server, flow_control=flow_control)
+        self.flow_control = flow_control
+        self.clock = clock
+        self.ends: dict[Request, asyncio.Event] = {}
+        handle: Handler = self._handle
+        for wrap in (apply_flow_control, respond_to_errors, add_headers):
+            handle = wrap(self.server, handle)
+        self._chain = handle
+
+    async def _handle(self, request: Request) -> AnyResponse:
+        self.ends[request] = asyncio.Event()
+        await self.ends[request].wait()
+        return text_response("")
+
+    async def send(self, request: Request) -> AnyResponse:
+        """Return the response to a request, which is complete then."""
+        try:
+            return await self._chain(request)
+        finally:
+            request.complete(Outcome(status=200, bytes_sent=0, finished=True))
+
+    async def begin(self, *requests: Request) -> list[asyncio.Task[AnyResponse]]:
+        """Send requests, and return when each executes, waits or has failed."""
+        tasks = [asyncio.create_task(self.send(request)) for request in requests]
+        await _settle()
+        return tasks
+
+    async def end(self, request: Request) -> None:
+        """Let a request end."""
+        self.ends.pop(request).set()
+        await _settle()
+
+    async def put(self, resource: str, *trees: dict[str, Any]) -> None:
+        """Create objects, and return when they are in force."""
+        store = self.server.stores.by_name(FLOWCONTROL, resource)
+        for tree in trees:
+            await store.create({**tree, "metadata": dict(tree["metadata"])})
+        await store.wait_delivered()
+        await _settle()
+
+    def executing(self, *requests: Request) -> list[bool]:
+        """Return which requests execute."""
+        return [request in self.ends for request in requests]
+
+
+async def _settle() -> None:
+    """Let tasks run that are ready, and those that they wake."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def _crowd(*, seats: int = 600, request_timeout: float = 60.0) -> AsyncIterator[Crowd]:
+    config = Config.of(request_timeout=request_timeout)
+    async with open_cluster(config) as cluster:
+        server, clock = cluster.server, ManualClock(100.0)
+        flow_control = FlowControl(
+            server.stores, server.metrics.in_flight, seats=seats, clock=clock
+        )
+        flow_control.start()
+        for subscription in flow_control._subscriptions:
+            await subscription.wait_synced()
+        yield Crowd(server, flow_control, clock)
+        flow_control.stop()
+
+
+def test_classification() -> None:
+    """The first flow schema by precedence and name that matches the request is its flow; schemas
+    without a level do not count, and mandatory ones are there in any case."""
+
+    async def run() -> list[str]:
+        async with _crowd() as crowd:
+            await crowd.put("prioritylevelconfigurations", _level())
+            await crowd.put("flowschemas", *SCHEMA_OBJECTS)
+            return [
+                crowd.flow_control.flow_of(user, parse_request_info("GET", path, {})).schema
+                for user, path, _ in CASES
+            ]
+
+    assert asyncio.run(run()) == [expected for _, _, expected in CASES]
+
+
+def test_long_paths_are_not_cached() -> None:
+    """Flow control keeps no path that fills memory."""
+
+    async def run() -> int:
+        async with _crowd() as crowd:
+            for length in (100, 100_000):
+                info = parse_request_info("GET", "/" + "a" * length, {})
+                crowd.flow_control.flow_of(_person("ann"), info)
+            return crowd.flow_control._cached.cache_info().currsize
+
+    assert asyncio.run(run()) == 1
+
+
+SHARED = [
+    # name, shares, lendable, borrowing: nominal, lower, upper, most seats of a request
+    ("a", 30, 0, None, (36, 36, 136, 6)),
+    ("b", 30, 50, 100, (36, 18, 72, 6)),
+    ("c", 19, 100, 0, (23, 0, 23, 4)),
+]
+
+
+def test_shares() -> None:
+    """Seats are divided by shares; what a level lends and borrows are percents of its seats."""
+
+    async def run() -> list[tuple[int, int, int, int]]:
+        async with _crowd(seats=100) as crowd:
+            for name, shares, lendable, borrowing, _ in SHARED:
+                limited = {"lendablePercent": lendable, "borrowingLimitPercent": borrowing}
+                await crowd.put("prioritylevelconfigurations", _level(name, shares, **limited))
+            levels = [crowd.flow_control.levels[name] for name, *_ in SHARED]
+            return [(level.nominal, level.lower, level.upper, level.max_seats) for level in levels]
+
+    # 5 shares are those of catch-all, 30 of each 84.
+    assert asyncio.run(run()) == [expected for *_, expected in SHARED]
+
+
+def test_borrowing() -> None:
+    """A busy level borrows seats after ten seconds, and gives them back when they are missed."""
+
+    async def run() -> list[tuple[int, int]]:
+        limits: list[tuple[int, int]] = []
+        async with _crowd(seats=20) as crowd:
+            busy, idle = (
+                _level(name, shares, lendablePercent=50)
+                for name, shares in (("busy", 50), ("idle", 45))
+            )
+            await crowd.put("prioritylevelconfigurations", busy, idle)
+            await crowd.put(
+                "flowschemas",
+                _schema("busy", 10, _user("jane"), level="busy", resourceRules=EVERYWHERE),
+                _schema("idle", 11, _user("joe"), level="idle", resourceRules=EVERYWHERE),
+            )
+
+            def note() -> None:
+                levels = crowd.flow_control.levels
+                limits.append((levels["busy"].current, levels["idle"].current))
+
+            requests = [_request(JANE) for _ in range(14)]
+            tasks = await crowd.begin(*requests)
+            assert sum(crowd.executing(*requests)) == 10
+            for _ in range(2):
+                crowd.clock.advance(PERIOD_SECONDS)
+            await _settle()
+            note()
+            assert all(crowd.executing(*requests))
+            others = [_request(JOE) for _ in range(8)]
+            tasks += await crowd.begin(*others)
+            for request in requests:
+                await crowd.end(request)
+            crowd.clock.advance(PERIOD_SECONDS)
+            await _settle()
+            note()
+            for request in others:
+                await crowd.end(request)
+            assert {response.status for response in await asyncio.gather(*tasks)} == {200}
+        return limits
+
+    (busy, idle), (busy_later, idle_later) = asyncio.run(run())
+    assert busy >= 14
+    assert busy + idle <= 20
+    assert idle < 8 <= idle_later
+    assert busy_later + idle_later <= 20
+
+
+def test_queues() -> None:
+    """Requests wait for seats, and more than the queues hold get 429 with Retry-After; another user
+    has queues of their own."""
+
+    async def run() -> None:
+        async with _crowd(seats=40) as crowd:
+            await crowd.put("prioritylevelconfigurations", _level(shares=0), _level("rest", 95))
+            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+            await crowd.put("flowschemas", schema)
+            level = crowd.flow_control.levels["level"]
+            level.set_current(1, 40)
+            requests = [_request(JANE) for _ in range(6)]
+            tasks = await crowd.begin(*requests)
+            assert crowd.executing(*requests) == [True, *[False] * 5]
+            (refused,) = [task.result() for task in tasks if task.done()]
+            headers = dict(refused.headers)
+            assert refused.status == 429
+            assert headers["Retry-After"] == "1"
+            assert (headers[LEVEL_HEADER], headers[SCHEMA_HEADER]) == (
+                level.spec.uid, tasks[0] and crowd.flow_control.flow_of(JANE, requests[0].info)
+                .headers[1][1],
+            )  # fmt: skip
+            other = _request(JOE)
+            tasks += await crowd.begin(other)
+            await crowd.end(requests[0])
+            assert sum(crowd.executing(*requests[1:], other)) == 1
+            while crowd.ends:
+                await crowd.end(next(iter(crowd.ends)))
+            statuses = [response.status for response in await asyncio.gather(*tasks)]
+            assert sorted(statuses) == [200] * 6 + [429]
+            assert level.queue_set.is_idle
+
+    asyncio.run(run())
+
+
+def test_exempt_requests() -> None:
+    """Administrators never wait, and neither do other long-running requests than watches."""
+
+    async def run() -> None:
+        async with _crowd(seats=1) as crowd:
+            root = _person("root", MASTERS)
+            log = "/api/v1/namespaces/n/pods/p/log"
+            requests = [_request(root) for _ in range(20)]
+            requests += [_request(_person("ann"), log) for _ in range(20)]
+            tasks = await crowd.begin(*requests)
+            assert all(crowd.executing(*requests))
+            for request in requests:
+                await crowd.end(request)
+            responses = await asyncio.gather(*tasks)
+            assert {response.status for response in responses} == {200}
+
+    asyncio.run(run())
+
+
+def test_catch_all_rejects() -> None:
+    """Requests that no schema matches share few seats, and do not wait."""
+
+    async def run() -> None:
+        async with _crowd(seats=2) as crowd:
+            requests = [_request(_person("ann")) for _ in range(3)]
+            tasks = await crowd.begin(*requests)
+            assert crowd.executing(*requests) == [True, True, False]
+            assert tasks[2].result().status == 429
+            series = crowd.flow_control.levels["catch-all"].series["catch-all"]
+            assert series.rejected.values == {"concurrency-limit": 1}
+            for request in requests[:2]:
+                await crowd.end(request)
+
+    asyncio.run(run())
+
+
+def test_wait_limit() -> None:
+    """A request that has waited for a quarter of its time gets 429; one that is cancelled leaves
+    its queue."""
+
+    async def run() -> None:
+        async with _crowd(request_timeout=0.2) as crowd:
+            await crowd.put("prioritylevelconfigurations", _level())
+            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+            await crowd.put("flowschemas", schema)
+            level = crowd.flow_control.levels["level"]
+            level.set_current(1, 40)
+            first, second, third = (_request(JANE) for _ in range(3))
+            tasks = await crowd.begin(first, second, third)
+            tasks[2].cancel()
+            await _settle()
+            assert level.queue_set.waiting == 1
+            response = await tasks[1]
+            assert response.status == 429
+            assert level.series["mine"].rejected.values == {"time-out": 2}
+            assert level.queue_set.waiting == 0
+            await crowd.end(first)
+            assert (await tasks[0]).status == 200
+            assert level.queue_set.is_idle
+
+    asyncio.run(run())
+
+
+def test_changes_count_at_once() -> None:
+    """More seats wake requests that wait, and a deleted level drains."""
+
+    async def run() -> None:
+        async with _crowd(seats=10) as crowd:
+            other = _level("other", 95)
+            await crowd.put("prioritylevelconfigurations", _level(shares=10), other)
+            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+            await crowd.put("flowschemas", schema)
+            requests = [_request(JANE) for _ in range(3)]
+            tasks = await crowd.begin(*requests)
+            assert sum(crowd.executing(*requests)) == 1
+            store = crowd.server.stores.by_name(FLOWCONTROL, "prioritylevelconfigurations")
+            await store.delete(ObjectKey("", "other"), DeleteQuery())
+            await store.wait_delivered()
+            await _settle()
+            assert all(crowd.executing(*requests))
+            await store.delete(ObjectKey("", "level"), DeleteQuery())
+            await store.wait_delivered()
+            await _settle()
+            assert crowd.flow_control.levels["level"].quiescing
+            assert crowd.flow_control.flow_of(JANE, requests[0].info).schema == "catch-all"
+            for request in requests:
+                await crowd.end(request)
+            await asyncio.gather(*tasks)
+            crowd.clock.advance(PERIOD_SECONDS)
+            assert set(crowd.flow_control.levels) == {"catch-all", "exempt"}
+
+    asyncio.run(run())
+
+
+def test_dumps() -> None:
+    """The pages show levels, queues and requests."""
+
+    async def run() -> None:
+        async with _crowd() as crowd:
+            await crowd.put("prioritylevelconfigurations", _level())
+            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+            await crowd.put("flowschemas", schema)
+            crowd.flow_control.levels["level"].set_current(1, 40)
+            requests = [_request(JANE), _request(JANE)]
+            tasks = await crowd.begin(*requests)
+
+            def rows(name: str, **query: str) -> list[list[str]]:
+                parameters = {key: [value] for key, value in query.items()}
+                text = DUMPS[name](crowd.flow_control, parameters, crowd.clock)
+                return [re.split(r", *", line) for line in text.splitlines()]
+
+            levels = {row[0]: row[1:] for row in rows("dump_priority_levels")}
+            assert levels["level"] == ["1", "false", "false", "1", "1", "1", "0", "0", "0"]
+            assert levels["catch-all"] == ["0", "true", "false", "0", "0", "0", "0", "0", "0"]
+            queues = rows("dump_queues")[1:]
+            assert len(queues) == 8
+            waiting = [row for row in queues if row[2] == "1"]
+            assert [row[3:5] + row[6:] for row in waiting] == [["0", "0", "1", "1", "0.00300000ss"]]
+            header, *details = rows("dump_requests", includeRequestDetails="1")
+            assert [len(row) for row in details] == [18, 18] == [len(header)] * 2
+            by_index = {row[3]: row for row in details}
+            assert by_index["0"][:2] + by_index["0"][4:10] == [
+                "level", "mine", "jane", "1970-01-01T00:01:40Z", "1", "0", "0s",
+                "0001-01-01T00:00:00Z",
+            ]  # fmt: skip
+            assert by_index["-1"][9:] == [
+                "1970-01-01T00:01:40Z", "jane", "get", "/api/v1/nodes/a", "", "a", "v1", "nodes",
+                "",
+            ]  # fmt: skip
+            for request in requests:
+                await crowd.end(request)
+            await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
+def test_watch_takes_seats_while_it_starts(make_server: Any) -> None:
+    """A watch gives its seats back when its initial objects are sent, and counts for writes as long
+    as it is open."""
+    server = make_server()
+    with server.api.watch("/api/v1/namespaces?watch=1") as stream:
+        stream.event()
+        flow_control = server.running.cluster.server.flow_control
+        write = parse_request_info("PUT", "/api/v1/namespaces/default", {})
+        assert flow_control.watches.interested(write) == 1
+        assert not flow_control.levels["exempt"].queue_set.executing
+
+
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/default", "/api/v1/namespaces/none"])
+def test_headers(make_server: Any, path: str) -> None:
+    """Responses and errors name the flow; a change of the flow schemas counts at once."""
+    api = make_server(authorization_mode=("AlwaysAllow",)).api
+    level = {
+        "metadata": {"name": "mine"},
+        "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}},
+    }
+    assert api.post(LEVELS, level).status == 201
+    schema = _schema("mine", 2, _user("jane"), level="mine", resourceRules=EVERYWHERE)
+    created = api.post(SCHEMAS, schema)
+    assert created.status == 201, created.body
+    response = api.get(path, headers={"Impersonate-User": "jane"})
+    assert response.headers[SCHEMA_HEADER] == created.json["metadata"]["uid"]
+    assert response.headers[LEVEL_HEADER] == api.get(f"{LEVELS}/mine").json["metadata"]["uid"]
+
+
+def test_flow_control_off(make_server: Any) -> None:
+    """Without priority and fairness there are no headers, pages and metrics of it."""
+    api = make_server(enable_priority_and_fairness=False).api
+    assert SCHEMA_HEADER not in api.get("/api/v1/namespaces/default").headers
+    assert api.get("/debug/api_priority_and_fairness/dump_queues").status == 404
+    assert b"apiserver_flowcontrol_" not in api.get("/metrics").body
+
+
+def test_no_seats() -> None:
+    """Limits that leave no seats are refused at the start."""
+
+    async def run() -> None:
+        config = Config.of(max_requests_inflight=0, max_mutating_requests_inflight=0)
+        async with open_cluster(config):
+            pass
+
+    with pytest.raises(ValueError, match="they must add up to something positive"):
+        asyncio.run(run())

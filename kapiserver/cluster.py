@@ -27,7 +27,13 @@ from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.config import Config, SimulationSettings, StoreSettings
+from kapiserver.apiserver.config import (
+    Config,
+    FeatureSettings,
+    LimitSettings,
+    SimulationSettings,
+    StoreSettings,
+)
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.feature_gates import FeatureGates
@@ -216,7 +222,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         service_account_tokens=basis.account_tokens,
         authorizer=authorizer,
         rbac=rbac,
-        flow_control=_flow_control(config, stores, metrics),
+        flow_control=_flow_control(config.limits, config.features, stores, metrics),
         memory_limit=host.memory_limit,
         calls={
             (resource.group, resource.name): added.handle
@@ -240,9 +246,10 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     )
 
 
-def _flow_control(config: Config, stores: StoreRegistry, metrics: Metrics) -> FlowControl | None:
+def _flow_control(
+    limits: LimitSettings, features: FeatureSettings, stores: StoreRegistry, metrics: Metrics
+) -> FlowControl | None:
     """Return what queues requests; None if it is off. Raises ValueError if there are no seats."""
-    limits = config.limits
     if not limits.enable_priority_and_fairness:
         return None
     reading, mutating = limits.max_requests_inflight, limits.max_mutating_requests_inflight
@@ -255,7 +262,7 @@ def _flow_control(config: Config, stores: StoreRegistry, metrics: Metrics) -> Fl
         stores,
         metrics.in_flight,
         seats=reading + mutating,
-        by_size="SizeBasedListCostEstimate" in config.features.feature_gates,
+        by_size="SizeBasedListCostEstimate" in features.feature_gates,
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.flowcontrol import bootstrap
 from kapiserver.app import RunningServer, serve
-from kapiserver.controllers.defaults import flow_control
 from kapiserver.controllers.loop import event_correlation
 from kapiserver.storage.cache import watch_cache
 from kapiserver.storage.objects import object_reader
@@ -173,7 +173,8 @@ async def _grown_types(
 async def _wait_for_flow_schemas(port: int) -> None:
     """Return when the server has made its flow schemas, some seconds after its start: they count
     as growth otherwise."""
-    missing = {name for name, *_ in flow_control._SCHEMAS}
+    schemas = (*bootstrap.MANDATORY_SCHEMAS, *bootstrap.SUGGESTED_SCHEMAS)
+    missing = {schema["metadata"]["name"] for schema in schemas}
     async with asyncio.timeout(TIMEOUT_SECONDS), _connection(port) as watch:
         watch.send("GET", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas?watch=1")
         await watch.reader.readuntil(b"\r\n\r\n")
@@ -187,10 +188,10 @@ async def _wait_for_flow_schemas(port: int) -> None:
 
 def _living(running: RunningServer) -> Counter[str]:
     """How many objects of each of our types there are, without those in the rings of recent events,
-    which keep objects for watches that resume, and without the classifier's cache of flows, which
+    which keep objects for watches that resume, and without flow control's cache of flows, which
     each change of a flow schema empties."""
-    assert running.cluster.server.flow_classifier is not None
-    running.cluster.server.flow_classifier._cached.cache_clear()
+    assert running.cluster.server.flow_control is not None
+    running.cluster.server.flow_control._cached.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(watch_cache, "MIN_RECENT_EVENTS", 0)
         patch.setattr(watch_cache, "RECENT_SECONDS", -1.0)

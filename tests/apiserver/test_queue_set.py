@@ -8,14 +8,16 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.apiserver.flowcontrol.flow import Flow, FlowSeries
+from kapiserver.apiserver.flowcontrol.flow_series import FlowSeries
 from kapiserver.apiserver.flowcontrol.priority_level import LevelSpec, PriorityLevel
 from kapiserver.apiserver.flowcontrol.queue_set import (
     CONCURRENCY_LIMIT,
     QUEUE_FULL,
+    Flow,
     QueueSet,
     Ticket,
 )
+from kapiserver.apiserver.flowcontrol.retry_after import RetryAfter
 from kapiserver.apiserver.flowcontrol.work_estimate import ONE_SEAT, WorkEstimate, estimate_of
 from kapiserver.apiserver.metrics import RequestsOfKind
 from kapiserver.apiserver.request_info import RequestInfo
@@ -42,7 +44,8 @@ class World:
         self.queue_set: QueueSet = self.level.queue_set
         self.flows = [
             Flow(
-                schema="schema", level=self.level, series=FlowSeries(), distinguisher=str(number),
+                schema="schema", queue_set=self.queue_set, series=FlowSeries(), max_seats=10,
+                retry_after=RetryAfter(), distinguisher=str(number),
                 kind=RequestsOfKind("readOnly"), hand=(number,),
             )
             for number in range(max(1, queues))

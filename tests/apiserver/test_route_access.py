@@ -234,6 +234,7 @@ def serving(
             token_auth_file=folder / "tokens",
             runtime_config="api/all=true",
             shutdown_timeout=0,
+            enable_priority_and_fairness=False,
             max_requests_inflight=0,
             max_mutating_requests_inflight=0,
         )

@@ -145,7 +145,11 @@ def test_hanging_webhook_of_all_mutating_requests_in_flight(
         server.over.wait(30)
 
     server = raw(hang)
-    api = make_server(max_mutating_requests_inflight=1, authorization_mode=("AlwaysAllow",)).api
+    api = make_server(
+        enable_priority_and_fairness=False,
+        max_mutating_requests_inflight=1,
+        authorization_mode=("AlwaysAllow",),
+    ).api
     as_jane = {"headers": {"Impersonate-User": "jane"}}  # system:masters is exempt
     core = "/api/v1/namespaces/default"
     use(hook, api, "default", server.url, timeoutSeconds=30, failurePolicy="Ignore")

@@ -9,7 +9,7 @@ PATH = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 def test_defaults(api):
     """The flow schemas and priority levels exist soon after the start."""
-    wait_until(api, f"{PATH}/flowschemas", "workload-leader-election", lambda obj: obj is not None)
+    wait_until(api, f"{PATH}/flowschemas", "service-accounts", lambda obj: obj is not None)
     schemas = {
         item["metadata"]["name"]: item for item in api.get(f"{PATH}/flowschemas").json["items"]
     }
@@ -68,3 +68,28 @@ def test_dangling(api):
     api.delete(f"{PATH}/prioritylevelconfigurations/mine")
     wait_for("True")
     api.delete(f"{PATH}/flowschemas/some")
+
+
+def test_maintenance(api):
+    """The server restores what it maintains, and deletes what an earlier release suggested."""
+    schemas, levels = f"{PATH}/flowschemas", f"{PATH}/prioritylevelconfigurations"
+    wait_until(api, schemas, "service-accounts", lambda obj: obj is not None)
+    spec = {"priorityLevelConfiguration": {"name": "exempt"}, "matchingPrecedence": 5000}
+    for name, value in (("old", "true"), ("new", "false")):
+        metadata = {"name": name, "annotations": {"apf.kubernetes.io/autoupdate-spec": value}}
+        assert api.post(schemas, {"metadata": metadata, "spec": spec}).status == 201
+    lendable = {"spec": {"limited": {"lendablePercent": 1}}}
+    assert api.patch(f"{levels}/workload-low", lendable).status == 200
+    own = {"metadata": {"annotations": {"apf.kubernetes.io/autoupdate-spec": "false"}}}
+    assert api.patch(f"{levels}/workload-high", lendable | own).status == 200
+    assert api.delete(f"{schemas}/service-accounts").status == 200
+
+    def has_percent(obj):
+        return obj["spec"]["limited"]["lendablePercent"] == 90
+
+    wait_until(api, levels, "workload-low", has_percent)
+    wait_until(api, schemas, "service-accounts", lambda obj: obj is not None)
+    wait_until(api, schemas, "old", lambda obj: obj is None)
+    assert api.get(f"{levels}/workload-high").json["spec"]["limited"]["lendablePercent"] == 1
+    assert api.delete(f"{schemas}/new").status == 200
+    assert api.delete(f"{levels}/workload-high").status == 200

@@ -47,7 +47,7 @@ def test_everything_has_managers(own_server):
     """Every object that a new server writes by itself has managedFields."""
     api = own_server.api
     flow = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
-    wait_until(api, flow, "workload-leader-election", lambda obj: obj is not None)
+    wait_until(api, flow, "service-accounts", lambda obj: obj is not None)
     groups = ["/api/v1"]
     for group in api.get("/apis").json["groups"]:
         groups.extend(f"/apis/{version['groupVersion']}" for version in group["versions"])

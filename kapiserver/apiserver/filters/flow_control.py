@@ -124,5 +124,5 @@ async def _watch(flow_control: FlowControl, request: Request, next_handler: Hand
 
 
 def _too_many(ticket: Ticket) -> TooManyRequests:
-    seconds = ticket.flow.level.retry_after.reject(perf_counter())
+    seconds = ticket.flow.retry_after.reject(perf_counter())
     return TooManyRequests(retry_after=seconds)

@@ -23,19 +23,14 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.flowcontrol import bootstrap
 from kapiserver.apiserver.flowcontrol.allocation import allocate
 from kapiserver.apiserver.flowcontrol.bootstrap import FLOWCONTROL
-from kapiserver.apiserver.flowcontrol.flow import (
-    LEVEL_HEADER,
-    SCHEMA_HEADER,
-    Flow,
-    FlowSeries,
-)
+from kapiserver.apiserver.flowcontrol.flow_series import FlowSeries
 from kapiserver.apiserver.flowcontrol.matching import matches
 from kapiserver.apiserver.flowcontrol.priority_level import (
     PriorityLevel,
     read_spec,
     rounded,
 )
-from kapiserver.apiserver.flowcontrol.queue_set import Ticket
+from kapiserver.apiserver.flowcontrol.queue_set import Flow, Ticket
 from kapiserver.apiserver.flowcontrol.shuffle_sharding import deal, hash_flow
 from kapiserver.apiserver.flowcontrol.watch_tracker import WatchTracker
 from kapiserver.apiserver.flowcontrol.work_estimate import (
@@ -56,6 +51,8 @@ from kapiserver.storage.objects.store_registry import StoreRegistry
 
 PERIOD_SECONDS = 10.0
 """The time between two divisions of the seats."""
+SCHEMA_HEADER = "X-Kubernetes-Pf-Flowschema-Uid"
+LEVEL_HEADER = "X-Kubernetes-Pf-Prioritylevel-Uid"
 _MAX_CACHED_PATH = 512
 """Letters of the path of a request whose flow is cached."""
 _SAMPLE = 16
@@ -128,7 +125,7 @@ class FlowControl:
         now = self._now()
         work = ONE_SEAT if info.verb == "get" else self._estimate(flow, request)
         ticket = request.ticket = Ticket(flow, request.user, info, work, now)
-        reason = flow.level.queue_set.start(ticket, now)
+        reason = flow.queue_set.start(ticket, now)
         if ticket.started is not None:
             flow.kind.executing.change(1, now)
         elif reason:
@@ -140,7 +137,7 @@ class FlowControl:
     def end(self, ticket: Ticket) -> None:
         """Give the seats of a request back that executes. Idempotent."""
         flow = ticket.flow
-        queue_set, series = flow.level.queue_set, flow.series
+        queue_set, series = flow.queue_set, flow.series
         if ticket not in queue_set.executing:
             return
         now = self._now()
@@ -162,7 +159,7 @@ class FlowControl:
     def cancel(self, ticket: Ticket) -> None:
         """Reject a request that waits."""
         now = self._now()
-        ticket.flow.level.queue_set.cancel(ticket)
+        ticket.flow.queue_set.cancel(ticket)
         ticket.flow.series.rejected.add("time-out")
         ticket.flow.series.failed_waits.observe(now - ticket.arrived)
         ticket.flow.kind.waiting.change(-1, now)
@@ -186,9 +183,9 @@ class FlowControl:
                 series.writes += 1
                 return ONE_SEAT
             series.watches.observe(watches)
-            estimate = estimate_write(info, watches, flow.level.max_seats)
+            estimate = estimate_write(info, watches, flow.max_seats)
         elif info.verb in _LISTS:
-            estimate = self._list_estimator.estimate(info, request.query, flow.level.max_seats)
+            estimate = self._list_estimator.estimate(info, request.query, flow.max_seats)
         else:
             return ONE_SEAT
         if estimate is not ONE_SEAT:
@@ -219,7 +216,6 @@ class FlowControl:
         """Read all objects and configure the levels. Unusable ones count as missing, and the
         mandatory ones are there in any case."""
         self._is_stale = False
-        self._cached.cache_clear()
         trees = [entry.tree() for entry in self._levels.lister.list()]
         specs = {tree["metadata"]["name"]: read_spec(tree) for tree in trees}
         for tree in bootstrap.MANDATORY_LEVELS:
@@ -278,11 +274,13 @@ class FlowControl:
             hand = deal(value, level.spec.queues, level.spec.hand_size)
         return Flow(
             schema=name,
-            level=level,
+            distinguisher=distinguisher,
+            queue_set=level.queue_set,
+            hand=hand,
+            max_seats=level.max_seats,
+            retry_after=level.retry_after,
             series=level.series.setdefault(name, FlowSeries()),
             kind=self._kinds.of(verb),
-            distinguisher=distinguisher,
-            hand=hand,
             headers=_headers(level.spec.uid, schema["metadata"].get("uid") or ""),
         )
 
@@ -308,6 +306,7 @@ class FlowControl:
         shares = sum(level.spec.shares for level in self.levels.values())
         for level in self.levels.values():
             level.set_share(self._seats, shares)
+        self._cached.cache_clear()  # flows know the most seats of a request
 
     def now(self) -> float:
         """Return the time of tickets and queues, in seconds since some moment."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.flowcontrol.allocation import Bounds
-from kapiserver.apiserver.flowcontrol.flow import FlowSeries
+from kapiserver.apiserver.flowcontrol.flow_series import FlowSeries
 from kapiserver.apiserver.flowcontrol.queue_set import QueueSet
 from kapiserver.apiserver.flowcontrol.retry_after import RetryAfter
 from kapiserver.apiserver.flowcontrol.seat_usage import Demand

@@ -35,27 +35,49 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kapiserver.apiserver.flowcontrol.flow_series import FlowSeries
+from kapiserver.apiserver.flowcontrol.retry_after import RetryAfter
 from kapiserver.apiserver.flowcontrol.seat_usage import SeatUsage
 from kapiserver.apiserver.flowcontrol.work_estimate import EXECUTION_SECONDS, WorkEstimate
+from kapiserver.apiserver.metrics import RequestsOfKind
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
-
-if TYPE_CHECKING:
-    from kapiserver.apiserver.flowcontrol.flow import Flow
-
 
 QUEUE_FULL, CONCURRENCY_LIMIT = "queue-full", "concurrency-limit"
 """Why a request is rejected, as metrics say it."""
 
 
+class Flow(Struct, frozen=True, eq=False, kw_only=True):
+    """The requests of one user, or for one namespace, that one FlowSchema matches.
+
+    schema          the name of the FlowSchema
+    distinguisher   the user or the namespace; "" if the schema makes one flow of all requests
+    queue_set       that of its priority level
+    hand            the numbers of the queues that its requests may join
+    max_seats       the seats that one of its requests may take
+    retry_after     that of its priority level
+    kind            the requests that read, or those that change something
+    headers         the headers of responses, which have the uids of the schema and the level
+    """
+
+    schema: str
+    distinguisher: str = ""
+    queue_set: QueueSet
+    hand: tuple[int, ...] = (0,)
+    max_seats: int
+    retry_after: RetryAfter
+    series: FlowSeries
+    kind: RequestsOfKind
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 class Ticket(Struct, eq=False, gc=False):
     """One request at its priority level.
 
-    flow        what its level, its schema and its queues are
+    flow        what decides on its queue
     work        its estimated work
     queue       its queue; None in a level without queues
     arrived, started    when it came, and began to execute; `started` is None until then

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from kapiserver.apiserver.flowcontrol.flow import (
+from kapiserver.apiserver.flowcontrol.flow_control import FlowControl
+from kapiserver.apiserver.flowcontrol.flow_series import (
     QUEUE_LENGTHS,
     REQUEST_SECONDS,
     SEATS,
     WATCHES,
     FlowSeries,
 )
-from kapiserver.apiserver.flowcontrol.flow_control import FlowControl
 from kapiserver.apiserver.flowcontrol.priority_level import PriorityLevel
 from kapiserver.apiserver.flowcontrol.seat_usage import (
     DEMAND_BOUNDS,

@@ -1,23 +1,11 @@
-"""A flow: the requests of one user, or for one namespace, that one FlowSchema matches.
+"""The metrics of the requests of one FlowSchema at one priority level.
 
-It is the unit of fairness: the queues of a priority level take turns between flows, and so do the
-threads and the event loop (`storage/concurrency/turns.py`).
+Mirrors util/flowcontrol/metrics/metrics.go of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
-
-from kapiserver.apiserver.metrics import RequestsOfKind
 from kapiserver.metrics import Counter, Observations
-
-if TYPE_CHECKING:
-    from kapiserver.apiserver.flowcontrol.priority_level import PriorityLevel
-
-SCHEMA_HEADER = "X-Kubernetes-Pf-Flowschema-Uid"
-LEVEL_HEADER = "X-Kubernetes-Pf-Prioritylevel-Uid"
 
 REQUEST_SECONDS = (0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
 QUEUE_LENGTHS = (0, 10, 25, 50, 100, 250, 500, 1000)
@@ -63,23 +51,3 @@ class FlowSeries:
         """Count a request that no longer waits."""
         self.waiting -= 1
         self.seats_waiting -= seats
-
-
-class Flow(Struct, frozen=True, eq=False, kw_only=True):
-    """One flow.
-
-    schema          the name of its FlowSchema
-    level           the priority level of its requests
-    distinguisher   the user or the namespace; "" if its schema makes one flow of all requests
-    kind            the requests that read, or those that change something
-    hand            the numbers of the queues that its requests may join
-    headers         the headers of its responses, which have the uids of the schema and the level
-    """
-
-    schema: str
-    level: PriorityLevel
-    series: FlowSeries
-    kind: RequestsOfKind
-    distinguisher: str = ""
-    hand: tuple[int, ...] = ()
-    headers: tuple[tuple[str, str], ...] = ()

@@ -27,18 +27,12 @@ from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.config import (
-    Config,
-    FeatureSettings,
-    LimitSettings,
-    SimulationSettings,
-    StoreSettings,
-)
+from kapiserver.apiserver.config import Config, SimulationSettings, StoreSettings
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.file_watch import FileWatch
-from kapiserver.apiserver.flowcontrol.flow_control import FlowControl
+from kapiserver.apiserver.flowcontrol.flow_control import make_flow_control
 from kapiserver.apiserver.health import server_health
 from kapiserver.apiserver.http_client.upstreams import Upstreams
 from kapiserver.apiserver.metrics import Metrics
@@ -222,7 +216,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         service_account_tokens=basis.account_tokens,
         authorizer=authorizer,
         rbac=rbac,
-        flow_control=_flow_control(config.limits, config.features, stores, metrics),
+        flow_control=make_flow_control(config.limits, config.features, stores, metrics),
         memory_limit=host.memory_limit,
         calls={
             (resource.group, resource.name): added.handle
@@ -243,26 +237,6 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         plugins=plugins,
         controllers=parts.controllers,
         file_watch=file_watch,
-    )
-
-
-def _flow_control(
-    limits: LimitSettings, features: FeatureSettings, stores: StoreRegistry, metrics: Metrics
-) -> FlowControl | None:
-    """Return what queues requests; None if it is off. Raises ValueError if there are no seats."""
-    if not limits.enable_priority_and_fairness:
-        return None
-    reading, mutating = limits.max_requests_inflight, limits.max_mutating_requests_inflight
-    if reading + mutating <= 0:
-        raise ValueError(
-            f"invalid configuration: MaxRequestsInFlight={reading} and "
-            f"MaxMutatingRequestsInFlight={mutating}; they must add up to something positive"
-        )
-    return FlowControl(
-        stores,
-        metrics.in_flight,
-        seats=reading + mutating,
-        by_size="SizeBasedListCostEstimate" in features.feature_gates,
     )
 
 

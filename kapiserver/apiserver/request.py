@@ -11,7 +11,7 @@ import functools
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from urllib.parse import unquote, unquote_plus
 
 from msgspec import Struct, field
@@ -26,7 +26,6 @@ from kapiserver.storage.cache.query import WatchSink
 _log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.flowcontrol.queue_set import Ticket
     from kapiserver.apiserver.target import Target
 
 _MAX_CACHED_PATH = 512
@@ -101,6 +100,20 @@ async def _no_pieces() -> AsyncIterator[bytes]:
 def no_stream() -> WatchSink:
     """Raise RuntimeError, for requests that no client waits for."""
     raise RuntimeError("this request was not read from a connection: it takes no stream")
+
+
+class Ticket(Protocol):
+    """The place of a request at its priority level (`flowcontrol/queue_set.py`).
+
+    headers     those of the response that name the level and the FlowSchema
+    has_waited  whether the request was in a queue
+    """
+
+    has_waited: bool
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """The names and values of the headers."""
 
 
 class Request(Struct, kw_only=True, eq=False):

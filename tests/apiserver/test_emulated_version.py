@@ -298,9 +298,9 @@ def test_shares_of_v1beta3(make_server: Callable[..., Server]) -> None:
 @pytest.mark.parametrize(
     ("version", "off"),
     [
-        ("1.31", {"ConstrainedImpersonation", "WatchList"}),
-        ("1.32", {"ConstrainedImpersonation"}),
-        ("1.33", {"ConstrainedImpersonation", "WatchList"}),
+        ("1.31", {"ConstrainedImpersonation", "WatchList", "SizeBasedListCostEstimate"}),
+        ("1.32", {"ConstrainedImpersonation", "SizeBasedListCostEstimate"}),
+        ("1.33", {"ConstrainedImpersonation", "WatchList", "SizeBasedListCostEstimate"}),
         ("1.35", {"ConstrainedImpersonation"}),
         ("1.36", set()),
     ],

@@ -4,206 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.filters.flow_control import apply_flow_control
-from kapiserver.apiserver.filters.headers import add_headers
-from kapiserver.apiserver.filters.recovery import respond_to_errors
 from kapiserver.apiserver.flowcontrol.bootstrap import FLOWCONTROL
 from kapiserver.apiserver.flowcontrol.dumps import DUMPS
 from kapiserver.apiserver.flowcontrol.flow_control import (
     LEVEL_HEADER,
     PERIOD_SECONDS,
     SCHEMA_HEADER,
-    FlowControl,
 )
-from kapiserver.apiserver.request import Outcome, Request, parse_target
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.response import AnyResponse, text_response
-from kapiserver.apiserver.user import AUTHENTICATED, MASTERS, User
+from kapiserver.apiserver.user import AUTHENTICATED, MASTERS
 from kapiserver.cluster import open_cluster
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import DeleteQuery
-from tests.clock import ManualClock
+from tests.apiserver.crowd import (
+    ALL,
+    EVERYWHERE,
+    JANE,
+    JOE,
+    group_subject,
+    level_object,
+    open_crowd,
+    person,
+    request_of,
+    schema_object,
+    settle,
+    user_subject,
+)
 
 SCHEMAS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 LEVELS = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
-ALL = ["*"]
-
-
-def _schema(
-    name: str, precedence: int, subject: dict[str, Any], *, level: str = "level", **rule: Any
-) -> dict[str, Any]:
-    rules = [{"subjects": [subject], **{key: [value] for key, value in rule.items()}}]
-    return {
-        "kind": "FlowSchema",
-        "apiVersion": str(FLOWCONTROL),
-        "metadata": {"name": name, "uid": name},
-        "spec": {
-            "matchingPrecedence": precedence,
-            "priorityLevelConfiguration": {"name": level},
-            "distinguisherMethod": {"type": "ByUser"},
-            "rules": rules,
-        },
-    }
-
-
-def _level(name: str = "level", shares: int = 30, **limited: Any) -> dict[str, Any]:
-    queuing = {"queues": 8, "handSize": 2, "queueLengthLimit": 2}
-    return {
-        "kind": "PriorityLevelConfiguration",
-        "apiVersion": str(FLOWCONTROL),
-        "metadata": {"name": name, "uid": f"level-{name}"},
-        "spec": {
-            "type": "Limited",
-            "limited": {
-                "nominalConcurrencyShares": shares,
-                "limitResponse": {"type": "Queue", "queuing": queuing},
-                **limited,
-            },
-        },
-    }
-
-
-def _user(name: str) -> dict[str, Any]:
-    return {"kind": "User", "user": {"name": name}}
-
-
-def _group(name: str) -> dict[str, Any]:
-    return {"kind": "Group", "group": {"name": name}}
 
 
 ACCOUNT = {"kind": "ServiceAccount", "serviceAccount": {"namespace": "ns", "name": "*"}}
 PODS = {"verbs": ALL, "apiGroups": [""], "resources": ["pods"], "namespaces": ["ns"]}
-EVERYWHERE = {
-    "verbs": ALL, "apiGroups": ALL, "resources": ALL, "namespaces": ALL, "clusterScope": True,
-}  # fmt: skip
+EVERYBODY = group_subject(AUTHENTICATED)
 URLS = {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/debug/*"]}
 SCHEMA_OBJECTS = (
-    _schema("masters", 100, _group(MASTERS), resourceRules=EVERYWHERE, nonResourceRules=URLS),
-    _schema("jane-pods", 200, _user("jane"), resourceRules=PODS),
-    _schema("accounts", 300, ACCOUNT, resourceRules=EVERYWHERE),
-    _schema("urls", 400, _user("*"), nonResourceRules=URLS),
-    _schema("a-tie", 500, _group(AUTHENTICATED), resourceRules=PODS),
-    _schema("b-tie", 500, _group(AUTHENTICATED), resourceRules=EVERYWHERE),
-    _schema("dangling", 2, _user("*"), level="missing", resourceRules=EVERYWHERE),
+    schema_object(
+        "masters", 100, group_subject(MASTERS), resourceRules=EVERYWHERE, nonResourceRules=URLS
+    ),
+    schema_object("jane-pods", 200, user_subject("jane"), resourceRules=PODS),
+    schema_object("accounts", 300, ACCOUNT, resourceRules=EVERYWHERE),
+    schema_object("urls", 400, user_subject("*"), nonResourceRules=URLS),
+    schema_object("a-tie", 500, EVERYBODY, resourceRules=PODS),
+    schema_object("b-tie", 500, EVERYBODY, resourceRules=EVERYWHERE),
+    schema_object("dangling", 2, user_subject("*"), level="missing", resourceRules=EVERYWHERE),
 )
 
 
-def _person(name: str, *groups: str) -> User:
-    return User(name=name, groups=groups)
-
-
 CASES = [
-    (_person("root", MASTERS), "/api/v1/nodes", "exempt"),
-    (_person("jane", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a", "jane-pods"),
-    (_person("jane", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a/status", "b-tie"),
-    (_person("jane", AUTHENTICATED), "/api/v1/namespaces/other/pods/a", "b-tie"),
-    (_person("jane", AUTHENTICATED), "/api/v1/pods", "b-tie"),
-    (_person("joe", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a", "a-tie"),
-    (_person("joe"), "/api/v1/namespaces/ns/pods/a", "catch-all"),
-    (_person("system:serviceaccount:ns:robot"), "/api/v1/nodes", "accounts"),
-    (_person("system:serviceaccount:other:robot"), "/api/v1/nodes", "catch-all"),
-    (_person("joe"), "/healthz", "urls"),
-    (_person("joe"), "/debug/pprof/heap", "urls"),
-    (_person("joe"), "/metrics", "catch-all"),
+    (person("root", MASTERS), "/api/v1/nodes", "exempt"),
+    (person("jane", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a", "jane-pods"),
+    (person("jane", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a/status", "b-tie"),
+    (person("jane", AUTHENTICATED), "/api/v1/namespaces/other/pods/a", "b-tie"),
+    (person("jane", AUTHENTICATED), "/api/v1/pods", "b-tie"),
+    (person("joe", AUTHENTICATED), "/api/v1/namespaces/ns/pods/a", "a-tie"),
+    (person("joe"), "/api/v1/namespaces/ns/pods/a", "catch-all"),
+    (person("system:serviceaccount:ns:robot"), "/api/v1/nodes", "accounts"),
+    (person("system:serviceaccount:other:robot"), "/api/v1/nodes", "catch-all"),
+    (person("joe"), "/healthz", "urls"),
+    (person("joe"), "/debug/pprof/heap", "urls"),
+    (person("joe"), "/metrics", "catch-all"),
 ]
-
-JANE, JOE = _person("jane", AUTHENTICATED), _person("joe", AUTHENTICATED)
-
-
-async def _no_body(_limit: int) -> bytes:
-    return b""
-
-
-def _request(user: User, target: str = "/api/v1/nodes/a", method: str = "GET") -> Request:
-    parsed = parse_target(target)
-    return Request(
-        method=method,
-        path=parsed.path,
-        query=parsed.query,
-        headers={},
-        info=parse_request_info(method, parsed.path, parsed.query),
-        read_body=_no_body,
-        user=user,
-    )
-
-
-class Crowd:
-    """A server with priority and fairness, whose requests execute until they are told to end."""
-
-    def __init__(self, server: Server, flow_control: FlowControl, clock: ManualClock) -> None:
-        self.server = replace(server, flow_control=flow_control)
-        self.flow_control = flow_control
-        self.clock = clock
-        self.ends: dict[Request, asyncio.Event] = {}
-        handle: Handler = self._handle
-        for wrap in (apply_flow_control, respond_to_errors, add_headers):
-            handle = wrap(self.server, handle)
-        self._chain = handle
-
-    async def _handle(self, request: Request) -> AnyResponse:
-        self.ends[request] = asyncio.Event()
-        await self.ends[request].wait()
-        return text_response("")
-
-    async def send(self, request: Request) -> AnyResponse:
-        """Return the response to a request, which is complete then."""
-        try:
-            return await self._chain(request)
-        finally:
-            request.complete(Outcome(status=200, bytes_sent=0, finished=True))
-
-    async def begin(self, *requests: Request) -> list[asyncio.Task[AnyResponse]]:
-        """Send requests, and return when each executes, waits or has failed."""
-        tasks = [asyncio.create_task(self.send(request)) for request in requests]
-        await _settle()
-        return tasks
-
-    async def end(self, request: Request) -> None:
-        """Let a request end."""
-        self.ends.pop(request).set()
-        await _settle()
-
-    async def put(self, resource: str, *trees: dict[str, Any]) -> None:
-        """Create objects, and return when they are in force."""
-        store = self.server.stores.by_name(FLOWCONTROL, resource)
-        for tree in trees:
-            await store.create({**tree, "metadata": dict(tree["metadata"])})
-        await store.wait_delivered()
-        await _settle()
-
-    def executing(self, *requests: Request) -> list[bool]:
-        """Return which requests execute."""
-        return [request in self.ends for request in requests]
-
-
-async def _settle() -> None:
-    """Let tasks run that are ready, and those that they wake."""
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
-@asynccontextmanager
-async def _crowd(*, seats: int = 600, request_timeout: float = 60.0) -> AsyncIterator[Crowd]:
-    config = Config.of(request_timeout=request_timeout)
-    async with open_cluster(config) as cluster:
-        server, clock = cluster.server, ManualClock(100.0)
-        flow_control = FlowControl(
-            server.stores, server.metrics.in_flight, seats=seats, clock=clock
-        )
-        flow_control.start()
-        for subscription in flow_control._subscriptions:
-            await subscription.wait_synced()
-        yield Crowd(server, flow_control, clock)
-        flow_control.stop()
 
 
 def test_classification() -> None:
@@ -211,8 +78,8 @@ def test_classification() -> None:
     without a level do not count, and mandatory ones are there in any case."""
 
     async def run() -> list[str]:
-        async with _crowd() as crowd:
-            await crowd.put("prioritylevelconfigurations", _level())
+        async with open_crowd() as crowd:
+            await crowd.put("prioritylevelconfigurations", level_object())
             await crowd.put("flowschemas", *SCHEMA_OBJECTS)
             return [
                 crowd.flow_control.flow_of(user, parse_request_info("GET", path, {})).schema
@@ -226,10 +93,10 @@ def test_long_paths_are_not_cached() -> None:
     """Flow control keeps no path that fills memory."""
 
     async def run() -> int:
-        async with _crowd() as crowd:
+        async with open_crowd() as crowd:
             for length in (100, 100_000):
                 info = parse_request_info("GET", "/" + "a" * length, {})
-                crowd.flow_control.flow_of(_person("ann"), info)
+                crowd.flow_control.flow_of(person("ann"), info)
             return crowd.flow_control._cached.cache_info().currsize
 
     assert asyncio.run(run()) == 1
@@ -247,10 +114,12 @@ def test_shares() -> None:
     """Seats are divided by shares; what a level lends and borrows are percents of its seats."""
 
     async def run() -> list[tuple[int, int, int, int]]:
-        async with _crowd(seats=100) as crowd:
+        async with open_crowd(seats=100) as crowd:
             for name, shares, lendable, borrowing, _ in SHARED:
                 limited = {"lendablePercent": lendable, "borrowingLimitPercent": borrowing}
-                await crowd.put("prioritylevelconfigurations", _level(name, shares, **limited))
+                await crowd.put(
+                    "prioritylevelconfigurations", level_object(name, shares, **limited)
+                )
             levels = [crowd.flow_control.levels[name] for name, *_ in SHARED]
             return [(level.nominal, level.lower, level.upper, level.max_seats) for level in levels]
 
@@ -263,36 +132,40 @@ def test_borrowing() -> None:
 
     async def run() -> list[tuple[int, int]]:
         limits: list[tuple[int, int]] = []
-        async with _crowd(seats=20) as crowd:
+        async with open_crowd(seats=20) as crowd:
             busy, idle = (
-                _level(name, shares, lendablePercent=50)
+                level_object(name, shares, lendablePercent=50)
                 for name, shares in (("busy", 50), ("idle", 45))
             )
             await crowd.put("prioritylevelconfigurations", busy, idle)
             await crowd.put(
                 "flowschemas",
-                _schema("busy", 10, _user("jane"), level="busy", resourceRules=EVERYWHERE),
-                _schema("idle", 11, _user("joe"), level="idle", resourceRules=EVERYWHERE),
+                schema_object(
+                    "busy", 10, user_subject("jane"), level="busy", resourceRules=EVERYWHERE
+                ),
+                schema_object(
+                    "idle", 11, user_subject("joe"), level="idle", resourceRules=EVERYWHERE
+                ),
             )
 
             def note() -> None:
                 levels = crowd.flow_control.levels
                 limits.append((levels["busy"].current, levels["idle"].current))
 
-            requests = [_request(JANE) for _ in range(14)]
+            requests = [request_of(JANE) for _ in range(14)]
             tasks = await crowd.begin(*requests)
             assert sum(crowd.executing(*requests)) == 10
             for _ in range(2):
                 crowd.clock.advance(PERIOD_SECONDS)
-            await _settle()
+            await settle()
             note()
             assert all(crowd.executing(*requests))
-            others = [_request(JOE) for _ in range(8)]
+            others = [request_of(JOE) for _ in range(8)]
             tasks += await crowd.begin(*others)
             for request in requests:
                 await crowd.end(request)
             crowd.clock.advance(PERIOD_SECONDS)
-            await _settle()
+            await settle()
             note()
             for request in others:
                 await crowd.end(request)
@@ -311,13 +184,15 @@ def test_queues() -> None:
     has queues of their own."""
 
     async def run() -> None:
-        async with _crowd(seats=40) as crowd:
-            await crowd.put("prioritylevelconfigurations", _level(shares=0), _level("rest", 95))
-            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+        async with open_crowd(seats=40) as crowd:
+            await crowd.put(
+                "prioritylevelconfigurations", level_object(shares=0), level_object("rest", 95)
+            )
+            schema = schema_object("mine", 10, EVERYBODY, resourceRules=EVERYWHERE)
             await crowd.put("flowschemas", schema)
             level = crowd.flow_control.levels["level"]
             level.set_current(1, 40)
-            requests = [_request(JANE) for _ in range(6)]
+            requests = [request_of(JANE) for _ in range(6)]
             tasks = await crowd.begin(*requests)
             assert crowd.executing(*requests) == [True, *[False] * 5]
             (refused,) = [task.result() for task in tasks if task.done()]
@@ -328,7 +203,7 @@ def test_queues() -> None:
                 level.spec.uid, tasks[0] and crowd.flow_control.flow_of(JANE, requests[0].info)
                 .headers[1][1],
             )  # fmt: skip
-            other = _request(JOE)
+            other = request_of(JOE)
             tasks += await crowd.begin(other)
             await crowd.end(requests[0])
             assert sum(crowd.executing(*requests[1:], other)) == 1
@@ -345,11 +220,11 @@ def test_exempt_requests() -> None:
     """Administrators never wait, and neither do other long-running requests than watches."""
 
     async def run() -> None:
-        async with _crowd(seats=1) as crowd:
-            root = _person("root", MASTERS)
+        async with open_crowd(seats=1) as crowd:
+            root = person("root", MASTERS)
             log = "/api/v1/namespaces/n/pods/p/log"
-            requests = [_request(root) for _ in range(20)]
-            requests += [_request(_person("ann"), log) for _ in range(20)]
+            requests = [request_of(root) for _ in range(20)]
+            requests += [request_of(person("ann"), log) for _ in range(20)]
             tasks = await crowd.begin(*requests)
             assert all(crowd.executing(*requests))
             for request in requests:
@@ -364,8 +239,8 @@ def test_catch_all_rejects() -> None:
     """Requests that no schema matches share few seats, and do not wait."""
 
     async def run() -> None:
-        async with _crowd(seats=2) as crowd:
-            requests = [_request(_person("ann")) for _ in range(3)]
+        async with open_crowd(seats=2) as crowd:
+            requests = [request_of(person("ann")) for _ in range(3)]
             tasks = await crowd.begin(*requests)
             assert crowd.executing(*requests) == [True, True, False]
             assert tasks[2].result().status == 429
@@ -382,16 +257,16 @@ def test_wait_limit() -> None:
     its queue."""
 
     async def run() -> None:
-        async with _crowd(request_timeout=0.2) as crowd:
-            await crowd.put("prioritylevelconfigurations", _level())
-            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+        async with open_crowd(request_timeout=0.2) as crowd:
+            await crowd.put("prioritylevelconfigurations", level_object())
+            schema = schema_object("mine", 10, EVERYBODY, resourceRules=EVERYWHERE)
             await crowd.put("flowschemas", schema)
             level = crowd.flow_control.levels["level"]
             level.set_current(1, 40)
-            first, second, third = (_request(JANE) for _ in range(3))
+            first, second, third = (request_of(JANE) for _ in range(3))
             tasks = await crowd.begin(first, second, third)
             tasks[2].cancel()
-            await _settle()
+            await settle()
             assert level.queue_set.waiting == 1
             response = await tasks[1]
             assert response.status == 429
@@ -408,22 +283,22 @@ def test_changes_count_at_once() -> None:
     """More seats wake requests that wait, and a deleted level drains."""
 
     async def run() -> None:
-        async with _crowd(seats=10) as crowd:
-            other = _level("other", 95)
-            await crowd.put("prioritylevelconfigurations", _level(shares=10), other)
-            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+        async with open_crowd(seats=10) as crowd:
+            other = level_object("other", 95)
+            await crowd.put("prioritylevelconfigurations", level_object(shares=10), other)
+            schema = schema_object("mine", 10, EVERYBODY, resourceRules=EVERYWHERE)
             await crowd.put("flowschemas", schema)
-            requests = [_request(JANE) for _ in range(3)]
+            requests = [request_of(JANE) for _ in range(3)]
             tasks = await crowd.begin(*requests)
             assert sum(crowd.executing(*requests)) == 1
             store = crowd.server.stores.by_name(FLOWCONTROL, "prioritylevelconfigurations")
             await store.delete(ObjectKey("", "other"), DeleteQuery())
             await store.wait_delivered()
-            await _settle()
+            await settle()
             assert all(crowd.executing(*requests))
             await store.delete(ObjectKey("", "level"), DeleteQuery())
             await store.wait_delivered()
-            await _settle()
+            await settle()
             assert crowd.flow_control.levels["level"].quiescing
             assert crowd.flow_control.flow_of(JANE, requests[0].info).schema == "catch-all"
             for request in requests:
@@ -439,12 +314,12 @@ def test_dumps() -> None:
     """The pages show levels, queues and requests."""
 
     async def run() -> None:
-        async with _crowd() as crowd:
-            await crowd.put("prioritylevelconfigurations", _level())
-            schema = _schema("mine", 10, _group(AUTHENTICATED), resourceRules=EVERYWHERE)
+        async with open_crowd() as crowd:
+            await crowd.put("prioritylevelconfigurations", level_object())
+            schema = schema_object("mine", 10, EVERYBODY, resourceRules=EVERYWHERE)
             await crowd.put("flowschemas", schema)
             crowd.flow_control.levels["level"].set_current(1, 40)
-            requests = [_request(JANE), _request(JANE)]
+            requests = [request_of(JANE), request_of(JANE)]
             tasks = await crowd.begin(*requests)
 
             def rows(name: str, **query: str) -> list[list[str]]:
@@ -502,7 +377,7 @@ def test_headers(make_server: Any, path: str) -> None:
         "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}},
     }
     assert api.post(LEVELS, level).status == 201
-    schema = _schema("mine", 2, _user("jane"), level="mine", resourceRules=EVERYWHERE)
+    schema = schema_object("mine", 2, user_subject("jane"), level="mine", resourceRules=EVERYWHERE)
     created = api.post(SCHEMAS, schema)
     assert created.status == 201, created.body
     response = api.get(path, headers={"Impersonate-User": "jane"})

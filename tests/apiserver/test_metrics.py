@@ -26,6 +26,7 @@ from tests.apiserver.customkit import (
     wait_until_deleted,
     widget,
 )
+from tests.apiserver.flow_control_metrics import FLOW_CONTROL
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -289,7 +290,7 @@ REQUEST = "verb dry_run group version resource subresource scope component"
 SHARED = "verb group version resource subresource scope component"
 WEBHOOK = "name type operation rejected"
 KEY_USE = "transformation_type provider_name key_id_hash apiserver_id_hash"
-KUBERNETES = {
+KUBERNETES = FLOW_CONTROL | {
     "apiserver_storage_data_key_generation_duration_seconds": ("histogram", ""),
     "apiserver_storage_envelope_transformation_cache_misses_total": ("counter", ""),
     "aggregator_unavailable_apiservice": ("gauge", "name"),
@@ -312,26 +313,6 @@ KUBERNETES = {
     "apiserver_request_total": ("counter", f"{REQUEST} code"),
     "apiserver_longrunning_requests": ("gauge", SHARED),
     "apiserver_current_inflight_requests": ("gauge", "request_kind"),
-    "apiserver_flowcontrol_nominal_limit_seats": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_lower_limit_seats": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_upper_limit_seats": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_current_limit_seats": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_target_seats": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_demand_seats_high_watermark": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_demand_seats_average": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_demand_seats_stdev": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_demand_seats_smoothed": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_current_r": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_dispatch_r": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_latest_s": ("gauge", "priority_level"),
-    "apiserver_flowcontrol_next_s_bounds": ("gauge", "priority_level bound"),
-    "apiserver_flowcontrol_next_discounted_s_bounds": ("gauge", "priority_level bound"),
-    "apiserver_flowcontrol_seat_fair_frac": ("gauge", ""),
-    "apiserver_flowcontrol_dispatched_requests_total": ("counter", "priority_level flow_schema"),
-    "apiserver_flowcontrol_current_executing_requests": ("gauge", "priority_level flow_schema"),
-    "apiserver_flowcontrol_current_executing_seats": ("gauge", "priority_level flow_schema"),
-    "apiserver_flowcontrol_current_inqueue_requests": ("gauge", "priority_level flow_schema"),
-    "apiserver_flowcontrol_current_inqueue_seats": ("gauge", "priority_level flow_schema"),
     "apiserver_flowcontrol_request_dispatch_no_accommodation_total": (
         "counter",
         "priority_level flow_schema",
@@ -352,15 +333,10 @@ KUBERNETES = {
         "histogram",
         "priority_level flow_schema",
     ),
-    "apiserver_flowcontrol_work_estimated_seats": ("histogram", "priority_level flow_schema"),
-    "apiserver_flowcontrol_watch_count_samples": ("histogram", "priority_level flow_schema"),
-    "apiserver_flowcontrol_priority_level_seat_utilization": ("histogram", "phase priority_level"),
     "apiserver_flowcontrol_priority_level_request_utilization": (
         "histogram",
         "phase priority_level",
     ),
-    "apiserver_flowcontrol_demand_seats": ("histogram", "priority_level"),
-    "apiserver_flowcontrol_read_vs_write_current_requests": ("histogram", "phase request_kind"),
     "apiserver_request_duration_seconds": ("histogram", REQUEST),
     "apiserver_request_sli_duration_seconds": ("histogram", SHARED),
     "apiserver_response_sizes": ("histogram", SHARED),
@@ -473,8 +449,6 @@ KUBERNETES = {
 }
 """Type and labels of each metric in kube-apiserver 1.37."""
 BOUNDS = {
-    "apiserver_flowcontrol_request_wait_duration_seconds": "0 0.005 0.02 0.05 0.1 0.2 0.5 1 2 5 10 "
-    "15 30 +Inf",
     "apiserver_flowcontrol_demand_seats": "0.2 0.4 0.6 0.8 1 1.2 1.4 1.7 2 2.8 4 6 +Inf",
     "workqueue_queue_duration_seconds": "1e-08 1e-07 1e-06 9.999999999999999e-06 "
     "9.999999999999999e-05 0.001 0.01 0.1 1 10 +Inf",

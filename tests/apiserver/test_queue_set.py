@@ -75,13 +75,13 @@ class World:
             self.waiting.remove(ticket)
             self.started.append(ticket)
 
-        reason = self.queue_set.start(ticket, self.now)
+        self.queue_set.start(ticket, self.now)
         if ticket.started is not None:
             self.started.append(ticket)
-        elif not reason:
+        elif not ticket.rejection:
             self.waiting.append(ticket)
             ticket.on_start = note
-        return reason
+        return ticket.rejection
 
     def finish(self, ticket: Ticket) -> None:
         """Let a request end."""

@@ -38,28 +38,23 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
     flow_control = server.flow_control
     if flow_control is None:
         return next_handler
-    begin = flow_control.begin
+    begin, end = flow_control.begin, flow_control.end
     waits = _Waits(flow_control, server.config.limits.request_timeout)
-
-    def end(request: Request) -> None:
-        if request.ticket is not None:
-            flow_control.end(request.ticket)
 
     async def handle(request: Request) -> AnyResponse:
         info = request.info
         is_watch = info.verb == "watch"
         if info.is_long_running and not is_watch:
             return await next_handler(request)
-        reason = begin(request)
-        ticket = request.ticket
-        assert ticket is not None
+        ticket = begin(request)
+        request.ticket = ticket
         if ticket.started is None:
-            if reason:
+            if ticket.rejection:
                 raise _too_many(ticket)
             await waits.wait(request, ticket)
-        request.on_complete(end)
+        request.on_complete(lambda _: end(ticket))
         if is_watch:
-            return await _watch(flow_control, request, next_handler)
+            return await _watch(flow_control, request, ticket, next_handler)
         return await next_handler(request)
 
     return handle
@@ -109,10 +104,11 @@ class _Waits:
         return max(0.0, min(limit / _WAIT_PART, MAX_WAIT_SECONDS) - waited)
 
 
-async def _watch(flow_control: FlowControl, request: Request, next_handler: Handler) -> AnyResponse:
+async def _watch(
+    flow_control: FlowControl, request: Request, ticket: Ticket, next_handler: Handler
+) -> AnyResponse:
     """Count a watch while it is open, and give its seats back when it has started."""
-    info, ticket = request.info, request.ticket
-    assert ticket is not None
+    info = request.info
     if flow_control.watches.add(info):
         request.on_complete(lambda _: flow_control.watches.remove(info))
     response = await next_handler(request)

@@ -23,7 +23,7 @@ def add_headers(server: Server, next_handler: Handler) -> Handler:
     async def handle(request: Request) -> AnyResponse:
         response = await next_handler(request)
         if request.ticket is not None:
-            response.headers.extend(request.ticket.flow.headers)
+            response.headers.extend(request.ticket.headers)
         if "Cache-Control" not in dict(response.headers):
             response.headers.append(CACHE_CONTROL)
         for text in request.warnings.texts:

@@ -12,6 +12,7 @@ from time import perf_counter
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
+from kapiserver.apiserver.flowcontrol.queue_set import Ticket
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import MASTERS
@@ -49,7 +50,7 @@ def delegated(server: Server, request: Request) -> Iterator[None]:
     """Do not count a request as in flight during the block, in which another server works on it: a
     slow one must hold nobody up. Mirrors RequestDelegated of k8s.io/apiserver."""
     if server.flow_control is not None:
-        if request.ticket is not None:
+        if isinstance(request.ticket, Ticket):
             server.flow_control.end(request.ticket)
         yield
         return

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.config import FeatureSettings, LimitSettings
 from kapiserver.apiserver.flowcontrol import bootstrap
 from kapiserver.apiserver.flowcontrol.allocation import allocate
 from kapiserver.apiserver.flowcontrol.bootstrap import FLOWCONTROL
@@ -40,7 +41,7 @@ from kapiserver.apiserver.flowcontrol.work_estimate import (
     WorkEstimate,
     estimate_write,
 )
-from kapiserver.apiserver.metrics import RequestKinds
+from kapiserver.apiserver.metrics import Metrics, RequestKinds
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
@@ -117,22 +118,19 @@ class FlowControl:
 
     # The way of a request.
 
-    def begin(self, request: Request) -> str:
-        """Give a request its ticket. Return why it is rejected, or "": its ticket has started then,
-        or waits."""
+    def begin(self, request: Request) -> Ticket:
+        """Return the ticket of a request, which has started, waits, or is rejected."""
         info = request.info
         flow = self.flow_of(request.user, info)
         now = self._now()
         work = ONE_SEAT if info.verb == "get" else self._estimate(flow, request)
-        ticket = request.ticket = Ticket(flow, request.user, info, work, now)
-        reason = flow.queue_set.start(ticket, now)
+        ticket = Ticket(flow, request.user, info, work, now)
+        flow.queue_set.start(ticket, now)
         if ticket.started is not None:
             flow.kind.executing.change(1, now)
-        elif reason:
-            flow.series.rejected.add(reason)
-        else:
+        elif not ticket.rejection:
             flow.kind.waiting.change(1, now)
-        return reason
+        return ticket
 
     def end(self, ticket: Ticket) -> None:
         """Give the seats of a request back that executes. Idempotent."""
@@ -160,7 +158,6 @@ class FlowControl:
         """Reject a request that waits."""
         now = self._now()
         ticket.flow.queue_set.cancel(ticket)
-        ticket.flow.series.rejected.add("time-out")
         ticket.flow.series.failed_waits.observe(now - ticket.arrived)
         ticket.flow.kind.waiting.change(-1, now)
 
@@ -369,3 +366,23 @@ def _headers(level_uid: str, schema_uid: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of a flow; none while its objects are not stored."""
     pairs = ((LEVEL_HEADER, level_uid), (SCHEMA_HEADER, schema_uid))
     return tuple(pair for pair in pairs if pair[1])
+
+
+def make_flow_control(
+    limits: LimitSettings, features: FeatureSettings, stores: StoreRegistry, metrics: Metrics
+) -> FlowControl | None:
+    """Return what queues requests; None if it is off. Raises ValueError if there are no seats."""
+    if not limits.enable_priority_and_fairness:
+        return None
+    reading, mutating = limits.max_requests_inflight, limits.max_mutating_requests_inflight
+    if reading + mutating <= 0:
+        raise ValueError(
+            f"invalid configuration: MaxRequestsInFlight={reading} and "
+            f"MaxMutatingRequestsInFlight={mutating}; they must add up to something positive"
+        )
+    return FlowControl(
+        stores,
+        metrics.in_flight,
+        seats=reading + mutating,
+        by_size="SizeBasedListCostEstimate" in features.feature_gates,
+    )

@@ -46,7 +46,7 @@ from kapiserver.apiserver.metrics import RequestsOfKind
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
 
-QUEUE_FULL, CONCURRENCY_LIMIT = "queue-full", "concurrency-limit"
+QUEUE_FULL, CONCURRENCY_LIMIT, TIME_OUT = "queue-full", "concurrency-limit", "time-out"
 """Why a request is rejected, as metrics say it."""
 
 
@@ -83,6 +83,7 @@ class Ticket(Struct, eq=False, gc=False):
     arrived, started    when it came, and began to execute; `started` is None until then
     on_start    called when it begins to execute after it has waited
     has_waited  whether it was in a queue
+    rejection   why it is rejected, or ""
     """
 
     flow: Flow
@@ -95,6 +96,12 @@ class Ticket(Struct, eq=False, gc=False):
     queue: Queue | None = None
     on_start: Callable[[], None] | None = None
     has_waited: bool = False
+    rejection: str = ""
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The headers of the response that name the level and the FlowSchema."""
+        return self.flow.headers
 
 
 class Queue:
@@ -205,17 +212,16 @@ class QueueSet:
             seconds_by_load[load] = elapsed
             self.usage.flush_if_full()
 
-    def start(self, ticket: Ticket, now: float) -> str:
-        """Execute a request now, let it wait, or reject it. Return why it is rejected, or ""; its
-        `started` says whether it executes."""
+    def start(self, ticket: Ticket, now: float) -> None:
+        """Execute a request now, let it wait, or reject it, as the ticket says afterwards."""
         self.sync(now)
         seats = ticket.work.seats
         if not self.queues:
             if not self.is_exempt and not self._has_room(seats):
-                self.counts.rejected += 1
-                return CONCURRENCY_LIMIT
-            self._execute(ticket, now)
-            return ""
+                self._reject(ticket, CONCURRENCY_LIMIT)
+            else:
+                self._execute(ticket, now)
+            return
         hand = ticket.flow.hand
         self._arrivals += 1
         if not self.waiting:
@@ -225,15 +231,19 @@ class QueueSet:
                     self._busy += 1
                     queue.next_start = self.progress
                 self._execute(ticket, now)
-                return ""
+                return
         else:
             queue = ticket.queue = self._shortest(hand)
         if len(queue.waiting) >= self.length_limit:
-            self.counts.rejected += 1
-            return QUEUE_FULL
+            self._reject(ticket, QUEUE_FULL)
+            return
         self._enqueue(queue, ticket)
         self._dispatch(now)
-        return ""
+
+    def _reject(self, ticket: Ticket, reason: str) -> None:
+        ticket.rejection = reason
+        ticket.flow.series.rejected.add(reason)
+        self.counts.rejected += 1
 
     def cancel(self, ticket: Ticket) -> None:
         """Remove a request that waits."""
@@ -245,7 +255,7 @@ class QueueSet:
         if not queue.waiting and not queue.executing:
             self._busy -= 1
         queue.bound()
-        self.counts.rejected += 1
+        self._reject(ticket, TIME_OUT)
         self.counts.cancelled += 1
         self._dispatch(self.synced_at)  # the head of its queue may be a narrower request now
 

@@ -1,6 +1,6 @@
 """The metrics of one server as families of the exposition, without those of the process.
 
-The names, types, labels and buckets are those of kube-apiserver; `tests/apiserver/test_metrics.py`
+The names, types, labels and buckets are those of kube-apiserver; `tests/apiserver/kubernetes_metrics.py`
 has the list.
 """
 

@@ -112,8 +112,8 @@ def next_step(pod: Tree, host: Host, now: float) -> Step:
 def _creating(pod: Tree, host: Host, now: float) -> Step:
     """Return the status of a pod whose containers are being created."""
     statuses = {
-        field: [containers.waiting(each) for each in found]
-        for field, found in containers_of(pod, host).items()
+        field: [containers.waiting(each) for each in group]
+        for field, group in containers_of(pod, host).items()
     }
     status = _with_statuses(pod, host, statuses)
     status |= {"phase": "Pending", "startTime": timestamp(now)}
@@ -122,20 +122,20 @@ def _creating(pod: Tree, host: Host, now: float) -> Step:
 
 def _living(pod: Tree, host: Host, now: float) -> Step:
     """Return the status of a pod that is neither finished nor being deleted."""
-    found = containers_of(pod_resize.with_present_resources(pod) if host.refusal else pod, host)
-    lives = _lives(pod, found, now)
+    groups = containers_of(pod_resize.with_present_resources(pod) if host.refusal else pod, host)
+    lives = _lives(pod, groups, now)
     statuses = {field: [life.status for life in group] for field, group in lives.items()}
     waits = [life.wait for group in lives.values() for life in group if life.wait is not None]
-    if _restarts_all(found, statuses):
-        removed = _mapped(containers.removed, found, statuses)
+    if _restarts_all(groups, statuses):
+        removed = _mapped(containers.removed, groups, statuses)
         statuses, waits = statuses | {field: removed[field] for field in (INITS, MAINS)}, [0.0]
-    pairs = {field: list(zip(found[field], statuses[field], strict=True)) for field in found}
+    pairs = {field: list(zip(groups[field], statuses[field], strict=True)) for field in groups}
     phase = pod_conditions.phase(pairs[INITS], pairs[MAINS])
     if phase in ("Succeeded", "Failed"):
-        statuses = _stopped(found, statuses, now, fields=(INITS, EPHEMERALS))
+        statuses = _stopped(groups, statuses, now, fields=(INITS, EPHEMERALS))
     status = _with_statuses(pod, host, statuses) | {"phase": phase}
-    wanted = [each for group in containers_of(pod, host).values() for each in group]
-    status = pod_resize.resize(pod, wanted, status, host.refusal, now)
+    specified = [each for group in containers_of(pod, host).values() for each in group]
+    status = pod_resize.resize(pod, specified, status, host.refusal, now)
     status = pod_conditions.with_conditions(pod, status, now)
     if status == pod.get("status"):
         return Step(wait=min(waits, default=None))
@@ -143,20 +143,20 @@ def _living(pod: Tree, host: Host, now: float) -> Step:
     return Step(status, 0.0 if is_resizing else min(waits, default=None))
 
 
-def _lives(pod: Tree, found: dict[str, list[Container]], now: float) -> dict[str, list[Life]]:
+def _lives(pod: Tree, groups: dict[str, list[Container]], now: float) -> dict[str, list[Life]]:
     """Return the lives of the containers of a pod: init containers in order, the others when the
     pod is initialized, ephemeral ones at once."""
-    inits, is_initialized = _initialize(pod, found[INITS], now)
+    inits, is_initialized = _initialize(pod, groups[INITS], now)
     return {
         INITS: inits,
         MAINS: [
             live(each, _status_of(pod, MAINS, each), now)
             if is_initialized
             else Life(_status_of(pod, MAINS, each))
-            for each in found[MAINS]
+            for each in groups[MAINS]
         ],
         EPHEMERALS: [live(each, _status_of(pod, EPHEMERALS, each), now)
-                     for each in found[EPHEMERALS]],
+                     for each in groups[EPHEMERALS]],
     }  # fmt: skip
 
 
@@ -194,12 +194,12 @@ def _has_begun(status: Tree) -> bool:
     return not never and waiting_reason_of(status) != RESTARTING_ALL
 
 
-def _restarts_all(found: dict[str, list[Container]], statuses: Statuses) -> bool:
+def _restarts_all(groups: dict[str, list[Container]], statuses: Statuses) -> bool:
     """Report whether a container has ended so that all containers restart."""
     return any(
         (code := exit_code_of(status)) is not None and container.restarts_all(code)
         for field in (INITS, MAINS)
-        for container, status in zip(found[field], statuses[field], strict=True)
+        for container, status in zip(groups[field], statuses[field], strict=True)
     )
 
 
@@ -209,12 +209,12 @@ def _deleted(pod: Tree, host: Host, now: float) -> Step:
     metadata, phase = metadata_of(pod), value_at(pod, "status", "phase")
     grace = metadata.get("deletionGracePeriodSeconds") or 0
     begin = (seconds_of(metadata.get("deletionTimestamp")) or now) - grace
-    found = containers_of(pod, host)
-    statuses = present_statuses(pod, found)
-    ends = _ends_of_stop(found, statuses, begin, grace)
+    groups = containers_of(pod, host)
+    statuses = present_statuses(pod, groups)
+    ends = _ends_of_stop(groups, statuses, begin, grace)
     if (last := max(ends.values(), default=now)) > now:
         due = {name for name, end in ends.items() if end <= now}
-        statuses = _stopped(found, statuses, now, grace, due)
+        statuses = _stopped(groups, statuses, now, grace, due)
         status = _with_statuses(pod, host, statuses)
         status = pod_conditions.with_conditions(pod, status, now) if due else status
         wait = min(end for end in (*ends.values(), last) if end > now) - now
@@ -225,17 +225,17 @@ def _deleted(pod: Tree, host: Host, now: float) -> Step:
 
 
 def _ends_of_stop(
-    found: dict[str, list[Container]], statuses: Statuses, begin: float, grace: float
+    groups: dict[str, list[Container]], statuses: Statuses, begin: float, grace: float
 ) -> dict[str, float]:
     """Return when each running container has stopped, by name: all at the same time, but sidecars
     after the others, the last one first."""
     pairs = [
-        pair for field, group in found.items() for pair in zip(group, statuses[field], strict=True)
+        pair for field, group in groups.items() for pair in zip(group, statuses[field], strict=True)
     ]
     sidecars = [pair for pair in pairs if pair[0].role is Role.SIDECAR]
-    others = [pair for pair in pairs if pair[0].role is not Role.SIDECAR]
+    ordinary = [pair for pair in pairs if pair[0].role is not Role.SIDECAR]
     ends, last = {}, begin
-    for container, status in (*others, *reversed(sidecars)):
+    for container, status in (*ordinary, *reversed(sidecars)):
         if not is_running(status):
             last = max(last, _finished_at(status))
             continue
@@ -257,8 +257,8 @@ def _seconds_to_stop(container: Container) -> float:
 
 def _ended(pod: Tree, host: Host, now: float, grace: float) -> Tree:
     """Return the status of a pod whose containers have been stopped."""
-    found = containers_of(pod, host)
-    statuses = _stopped(found, present_statuses(pod, found), now, grace)
+    groups = containers_of(pod, host)
+    statuses = _stopped(groups, present_statuses(pod, groups), now, grace)
     status = _with_statuses(pod, host, statuses)
     succeeded = all(exit_code_of(each) == 0 for each in statuses[MAINS])
     status["phase"] = "Succeeded" if succeeded else "Failed"
@@ -280,12 +280,12 @@ def containers_of(pod: Tree, host: Host) -> dict[str, list[Container]]:
     """Return the containers of a pod, by the field of their statuses and in the order of these:
     init containers as in the spec, the others by name."""
     fields = ((INITS, "initContainers"), (MAINS, "containers"), (EPHEMERALS, "ephemeralContainers"))
-    found = {}
+    groups = {}
     for statuses, specs in fields:
         group = value_at(pod, "spec", specs) or ()
         ordered = group if statuses == INITS or len(group) < 2 else sorted(group, key=_name)
-        found[statuses] = [_container(pod, host, statuses, spec) for spec in ordered]
-    return found
+        groups[statuses] = [_container(pod, host, statuses, spec) for spec in ordered]
+    return groups
 
 
 def _container(pod: Tree, host: Host, statuses: str, spec: Tree) -> Container:
@@ -303,9 +303,9 @@ def _name(spec: Tree) -> str:
     return spec.get("name") or ""
 
 
-def present_statuses(pod: Tree, found: dict[str, list[Container]]) -> Statuses:
+def present_statuses(pod: Tree, groups: dict[str, list[Container]]) -> Statuses:
     """Return the present statuses of the containers of a pod."""
-    return {field: [_status_of(pod, field, each) for each in found[field]] for field in found}
+    return {field: [_status_of(pod, field, each) for each in groups[field]] for field in groups}
 
 
 def _status_of(pod: Tree, field: str, container: Container) -> Tree:
@@ -318,18 +318,18 @@ def _status_of(pod: Tree, field: str, container: Container) -> Tree:
 
 def _mapped(
     change: Callable[[Container, Tree], Tree],
-    found: dict[str, list[Container]],
+    groups: dict[str, list[Container]],
     statuses: Statuses,
 ) -> Statuses:
     """Return the statuses with a function applied to each container and its status."""
     return {
         field: [change(*pair) for pair in zip(group, statuses[field], strict=True)]
-        for field, group in found.items()
+        for field, group in groups.items()
     }
 
 
 def _stopped(
-    found: dict[str, list[Container]],
+    groups: dict[str, list[Container]],
     statuses: Statuses,
     now: float,
     grace: float = 0,
@@ -343,7 +343,7 @@ def _stopped(
             return status
         return stop(container, status, now, grace)
 
-    stopped = _mapped(change, found, statuses)
+    stopped = _mapped(change, groups, statuses)
     return statuses | {field: stopped[field] for field in fields}
 
 

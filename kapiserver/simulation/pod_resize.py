@@ -81,7 +81,7 @@ def resize(
 def summary(pod: Tree, error: str = "") -> str:
     """Return the resources of a pod as the events of a resize show them."""
     spec = pod.get("spec") or {}
-    found: Tree = {
+    report: Tree = {
         field: [
             {"name": each.get("name"), "resources": each.get("resources") or {}}
             for each in spec.get(field) or ()
@@ -89,8 +89,8 @@ def summary(pod: Tree, error: str = "") -> str:
         for field in ("initContainers", "containers")
         if spec.get(field)
     }
-    found["generation"] = generation_of(pod)
-    return orjson.dumps(found | ({"error": error} if error else {})).decode()
+    report["generation"] = generation_of(pod)
+    return orjson.dumps(report | ({"error": error} if error else {})).decode()
 
 
 # Containers.
@@ -110,12 +110,12 @@ def _is_allocated(pod: Tree) -> bool:
     return condition is not None and condition.get("observedGeneration") == generation_of(pod)
 
 
-def _changed(wanted: Tree, present: Tree) -> list[str]:
+def _changed(requested: Tree, present: Tree) -> list[str]:
     """Return the resources whose request or limit changes."""
-    if wanted == present:
+    if requested == present:
         return []
     pairs = [
-        (amounts_of(wanted.get(kind)), amounts_of(present.get(kind)))
+        (amounts_of(requested.get(kind)), amounts_of(present.get(kind)))
         for kind in ("requests", "limits")
     ]
     return [
@@ -136,9 +136,9 @@ def _allocated(container: Container, status: Tree) -> Tree:
 
 def _actuated(containers: Sequence[Container], status: Tree, now: float) -> Tree:
     def actuate(container: Container, present: Tree) -> Tree:
-        wanted = container.spec.get("resources") or {}
-        changed = _changed(wanted, present.get("resources") or {})
-        present = _allocated(container, present | {"resources": wanted})
+        requested = container.spec.get("resources") or {}
+        changed = _changed(requested, present.get("resources") or {})
+        present = _allocated(container, present | {"resources": requested})
         if any(_needs_restart(container.spec, name) for name in changed):
             return restarted(container, present, now)
         return present
@@ -196,8 +196,8 @@ def _condition_of(status: Tree, type_: str) -> Tree | None:
 
 def _without(status: Tree, *types: str) -> Tree:
     present = status.get("conditions") or []
-    kept = [each for each in present if each.get("type") not in types]
-    return status if len(kept) == len(present) else status | {"conditions": kept}
+    remaining = [each for each in present if each.get("type") not in types]
+    return status if len(remaining) == len(present) else status | {"conditions": remaining}
 
 
 def _with(

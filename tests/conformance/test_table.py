@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from docs.generator.conformance import all_specs, redone
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_table():
@@ -16,3 +21,14 @@ def test_count():
     """These are all that Kubernetes 1.37 has."""
     counts = {group: len(names) for group, names in all_specs().items()}
     assert counts == {"sig-apps": 60, "sig-node": 104, "sig-scheduling": 11}
+
+
+def test_programs():
+    """Each test that the page names exists."""
+    page = (ROOT / "docs/conformance.md").read_text().partition("## Programs")[2]
+    names = re.findall(r"`(tests/[^`]*)`", page)
+    assert len(names) > 20
+    for name in names:
+        path, _, test = name.partition("::")
+        text = (ROOT / path).read_text()
+        assert not test or f"def {test}(" in text, name

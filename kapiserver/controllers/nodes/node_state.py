@@ -97,11 +97,11 @@ def reconciled(node: Tree, now: float, *, evicts: bool) -> Tree:
     """
     taints = _taints_of(node)
     scheduling = [each for each in taints if _is_managed(each)]
-    wanted = _keys_by_condition(node)
-    kept = [each for each in taints if each not in scheduling or each["key"] in wanted]
+    keys = _keys_by_condition(node)
+    remaining = [each for each in taints if each not in scheduling or each["key"] in keys]
     present = {each["key"] for each in scheduling}
-    added = [_taint(key, "NoSchedule", now) for key in wanted if key not in present]
-    return _relabelled(_with_taints(node, _swapped([*kept, *added], node, now, evicts=evicts)))
+    added = [_taint(key, "NoSchedule", now) for key in keys if key not in present]
+    return _relabelled(_with_taints(node, _swapped([*remaining, *added], node, now, evicts=evicts)))
 
 
 def _taints_of(node: Tree) -> list[Tree]:
@@ -129,10 +129,10 @@ def _swapped(taints: Sequence[Tree], node: Tree, now: float, *, evicts: bool) ->
     if not status and evicts:
         return list(taints)
     key = _TAINT_OF_CONDITION.get(("Ready", status)) if evicts else None
-    kept = _without(taints, {NOT_READY, UNREACHABLE} - {key})
-    if key is None or len(kept) == len(taints) or _evicts(kept, key):
-        return kept
-    return [*kept, _taint(key, "NoExecute", now)]
+    remaining = _without(taints, {NOT_READY, UNREACHABLE} - {key})
+    if key is None or len(remaining) == len(taints) or _evicts(remaining, key):
+        return remaining
+    return [*remaining, _taint(key, "NoExecute", now)]
 
 
 def _evicts(taints: Iterable[Tree], key: str) -> bool:
@@ -156,8 +156,8 @@ def tainted(node: Tree, now: float) -> Tree:
     if not needs_taint(node):
         return node
     key = _TAINT_OF_CONDITION["Ready", ready_status(node)]
-    kept = _without(_taints_of(node), {NOT_READY, UNREACHABLE})
-    return _with_taints(node, [*kept, _taint(key, "NoExecute", now)])
+    remaining = _without(_taints_of(node), {NOT_READY, UNREACHABLE})
+    return _with_taints(node, [*remaining, _taint(key, "NoExecute", now)])
 
 
 def _taint(key: str, effect: str, now: float) -> Tree:

@@ -96,22 +96,22 @@ def attachment_of(volume: Tree, node: str) -> Tree:
 
 def plan_attachments(state: AttachState, now: float) -> AttachPlan:
     """Return what to do about a volume."""
-    wanted = dict.fromkeys(node_of(pod) for pod in state.pods if node_of(pod) in state.nodes)
+    nodes = dict.fromkeys(node_of(pod) for pod in state.pods if node_of(pod) in state.nodes)
     held = {node_of_attachment(each): each for each in state.attachments}
-    detach, waits = _detachments(state, wanted, now)
+    detach, waits = _detachments(state, nodes, now)
     blocking = [
-        node for node, each in held.items() if name_of(each) not in detach and node not in wanted
+        node for node, each in held.items() if name_of(each) not in detach and node not in nodes
     ]
     attach: list[str] = []
     events: list[tuple[Tree, PlannedEvent]] = []
-    for node in wanted:
-        others = [each for each in (*held, *attach) if each != node]
+    for node in nodes:
+        other_nodes = [each for each in (*held, *attach) if each != node]
         if node in held:
             continue
-        if _is_shared(state.volume) or not others:
+        if _is_shared(state.volume) or not other_nodes:
             attach.append(node)
-        elif blocking or any(each in wanted for each in others):
-            events += _exclusive_events(state, node, others)
+        elif blocking or any(each in nodes for each in other_nodes):
+            events += _exclusive_events(state, node, other_nodes)
     return AttachPlan(attach, detach, events, min(waits, default=None))
 
 
@@ -126,13 +126,13 @@ def _is_shared(volume: Tree) -> bool:
 
 
 def _detachments(
-    state: AttachState, wanted: Mapping[str, None], now: float
+    state: AttachState, nodes: Mapping[str, None], now: float
 ) -> tuple[list[str], list[float]]:
     """Return the names of the attachments to delete, and the seconds until others are forced."""
     names, waits = [], []
     for attachment in state.attachments:
         node = node_of_attachment(attachment)
-        if node in wanted or is_terminating(attachment):
+        if node in nodes or is_terminating(attachment):
             continue
         since = state.unneeded.get(name_of(attachment), now)
         seconds = _seconds_to_detach(state.volume, state.nodes.get(node), now - since)
@@ -155,11 +155,11 @@ def _seconds_to_detach(volume: Tree, node: Tree | None, elapsed: float) -> float
 
 
 def _exclusive_events(
-    state: AttachState, node: str, others: Sequence[str]
+    state: AttachState, node: str, other_nodes: Sequence[str]
 ) -> list[tuple[Tree, PlannedEvent]]:
     """Return the events of the pods on a node that cannot have the volume, because others have
     it."""
-    users = [name_of(pod) for pod in state.pods if node_of(pod) in others]
+    users = [name_of(pod) for pod in state.pods if node_of(pod) in other_nodes]
     why = f"Volume is already used by pod(s) {', '.join(users)}" if users else _EXCLUSIVE
     message = f'Waiting for detach for volume "{name_of(state.volume)}" {why}'
     event = PlannedEvent("FailedAttachVolume", message, "Warning")

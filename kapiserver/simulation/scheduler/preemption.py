@@ -87,16 +87,16 @@ def _candidates(
     is one, and why it does not help on others."""
     reasons: Counter[str] = Counter()
     candidates: list[_Candidate] = []
-    wanted = max(_MIN_CANDIDATES, len(nodes) // 10)
+    enough = max(_MIN_CANDIDATES, len(nodes) // 10)
     has_good = False
     for node in nodes:
-        found = _victims(pod, snapshot, node)
-        if not isinstance(found, _Candidate):
-            reasons.update(found)
+        result = _victims(pod, snapshot, node)
+        if not isinstance(result, _Candidate):
+            reasons.update(result)
             continue
-        candidates.append(found)
-        has_good = has_good or not found.violations
-        if has_good and len(candidates) >= wanted:
+        candidates.append(result)
+        has_good = has_good or not result.violations
+        if has_good and len(candidates) >= enough:
             break
     return candidates, reasons
 

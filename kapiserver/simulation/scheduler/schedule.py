@@ -81,8 +81,8 @@ def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
     names = required_node_names(pod)
     nodes = snapshot.nodes
     if names is not None:
-        found = (snapshot.node(name) for name in sorted(names))
-        nodes = [node for node in found if node is not None]
+        known = (snapshot.node(name) for name in sorted(names))
+        nodes = [node for node in known if node is not None]
     problem = "pod affinity terms conflict" if names == frozenset() else ""
     problem = problem or claim_problem(pod, snapshot) or resource_claim_problem(pod, snapshot)
     if problem:
@@ -111,7 +111,7 @@ def _search(
     """Return nodes that fit, as many as needed, and the rejections of the others that were looked
     at."""
     checks = checks_for(pod, snapshot)
-    wanted, count = _nodes_to_find(len(nodes)), len(nodes)
+    enough, count = _nodes_to_find(len(nodes)), len(nodes)
     start = snapshot.search_start % count if count else 0
     fitting: list[NodeInfo] = []
     rejections: dict[str, Rejection] = {}
@@ -122,9 +122,9 @@ def _search(
             rejections[node.name] = rejection
             continue
         fitting.append(node)
-        if len(fitting) == wanted:
+        if len(fitting) == enough:
             break
-    if wanted < count:
+    if enough < count:
         snapshot.search_start = (start + len(fitting) + len(rejections)) % count
     return fitting, rejections
 

@@ -157,8 +157,8 @@ class _Planner:
         else:
             self._sync_new(self._new)
         assert self._new is not None
-        wanted = min(self._new_replicas(self._new), self._replicas)
-        scaled = self._scale(self._new, wanted) or self._scale_down_old(self._new)
+        replicas = min(self._new_replicas(self._new), self._replicas)
+        scaled = self._scale(self._new, replicas) or self._scale_down_old(self._new)
         if not scaled and self._status.is_complete(self._before):
             self._delete_old()
         self._follow_rollout()
@@ -224,8 +224,8 @@ class _Planner:
         """Return how many replicas the new ReplicaSet may have now."""
         if new.replicas > self._replicas:
             return self._replicas
-        others = sum(each.replicas for each in self._all if each is not new)
-        room = self._max_replicas - others - new.replicas
+        other_replicas = sum(each.replicas for each in self._all if each is not new)
+        room = self._max_replicas - other_replicas - new.replicas
         return new.replicas + max(min(room, self._replicas - new.replicas), 0)
 
     def _scale(self, target: PlannedReplicaSet, replicas: int, *, forced: bool = False) -> bool:
@@ -243,9 +243,9 @@ class _Planner:
         return before != replicas
 
     def _annotate_replicas(self, target: PlannedReplicaSet) -> bool:
-        wanted = {DESIRED_REPLICAS: str(self._replicas), MAX_REPLICAS: str(self._max_replicas)}
-        changed = not wanted.items() <= target.annotations.items()
-        target.annotations |= wanted
+        annotations = {DESIRED_REPLICAS: str(self._replicas), MAX_REPLICAS: str(self._max_replicas)}
+        changed = not annotations.items() <= target.annotations.items()
+        target.annotations |= annotations
         return changed
 
     def _record_scaling(self, target: PlannedReplicaSet, before: int) -> None:

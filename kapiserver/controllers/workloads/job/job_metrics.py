@@ -109,22 +109,22 @@ def ended_indexes(job: Tree, status: Tree) -> dict[tuple[str, str], int]:
     if completion_mode(job) != "Indexed":
         return {}
     limit = "global" if spec.get("backoffLimitPerIndex") is None else "perIndex"
-    found = {}
+    counts = {}
     for result, name in (("succeeded", "completedIndexes"), ("failed", "failedIndexes")):
         before, after = (
             len(parse_indexes(each.get(name), spec["completions"]))
             for each in (job.get("status") or {}, status)
         )
         if after > before:
-            found[result, limit] = after - before
-    return found
+            counts[result, limit] = after - before
+    return counts
 
 
 def ended_pods(job: Tree, status: Tree) -> dict[str, int]:
     """Return how many pods are counted since the present status of a Job, by result."""
     before = job.get("status") or {}
-    found = {
+    counts = {
         result: (status.get(result) or 0) - (before.get(result) or 0)
         for result in ("succeeded", "failed")
     }
-    return {result: number for result, number in found.items() if number > 0}
+    return {result: number for result, number in counts.items() if number > 0}

@@ -188,9 +188,9 @@ class _Planner:
     def _present_outcome(self) -> Outcome | None:
         """Return the outcome that an earlier reconcile has decided."""
         for type_ in (SUCCESS, FAILURE):
-            found = find_condition(self._status.get("conditions") or (), type_)
-            if found is not None and found.get("status") == "True":
-                return Outcome(type_, found.get("reason") or "", found.get("message") or "")
+            condition = find_condition(self._status.get("conditions") or (), type_)
+            if condition is not None and condition.get("status") == "True":
+                return Outcome(type_, condition.get("reason") or "", condition.get("message") or "")
         return None
 
     def _policy_failure(self) -> Outcome | None:
@@ -247,8 +247,8 @@ class _Planner:
         return Outcome(SUCCESS, "SuccessPolicy", message) if message else None
 
     def _is_complete(self, active: int) -> bool:
-        wanted = 1 if self._completions is None else self._completions
-        return active == 0 and self._succeeded >= wanted
+        needed = 1 if self._completions is None else self._completions
+        return active == 0 and self._succeeded >= needed
 
     def _requeue_after(self, seconds: float) -> None:
         present = self._plan.requeue_after
@@ -288,9 +288,9 @@ class _Planner:
     def _kept_for_replacement(self) -> dict[int, Tree]:
         """Return the last failed pod of each index that waits for another pod. It keeps its
         finalizer until then, because the new pod takes over its count of failures."""
-        kept: dict[int, Tree] = {}
+        failed_pods: dict[int, Tree] = {}
         if self._per_index is None:
-            return kept
+            return failed_pods
         done = {index for pod in self._active if (index := self._index(pod)) is not None}
         done |= self._succeeded_indexes | self._failed_indexes
         for pod in self._pods:
@@ -298,10 +298,10 @@ class _Planner:
             if index is None or index in done or not is_tracked(pod):
                 continue
             if has_failed(pod, self._job):
-                last = kept.get(index)
+                last = failed_pods.get(index)
                 if last is None or _attempt(pod) >= _attempt(last):
-                    kept[index] = pod
-        return kept
+                    failed_pods[index] = pod
+        return failed_pods
 
     # Pods.
 
@@ -313,13 +313,13 @@ class _Planner:
         if self._is_suspended:
             self._plan.forget = self._active
             return self._active
-        wanted = self._wanted_active(active)
-        surplus = self._surplus(max(active - wanted, 0))
+        needed = self._wanted_active(active)
+        surplus = self._surplus(max(active - needed, 0))
         if surplus:
             self._plan.forget = surplus[:MAX_PODS]
             return self._plan.forget
         terminating = self._terminating if replaces_failed_only(self._job) else 0
-        missing = min(wanted - terminating - active, MAX_PODS)
+        missing = min(needed - terminating - active, MAX_PODS)
         if missing > 0:
             self._plan.create = self._new_pods(missing)
         return ()
@@ -352,13 +352,13 @@ class _Planner:
                 return ()
         if not self._is_indexed:
             return [new_pod(self._job, None, None) for _ in range(count)]
-        kept = self._kept_for_replacement()
+        failed_pods = self._kept_for_replacement()
         indexes = self._pending_indexes(count)
-        waits = {index: self._index_wait(kept.get(index)) for index in indexes}
+        waits = {index: self._index_wait(failed_pods.get(index)) for index in indexes}
         due = [index for index in indexes if not waits[index]]
         if not due and waits:
             self._requeue_after(min(waits.values()))
-        return [new_pod(self._job, index, kept.get(index)) for index in due]
+        return [new_pod(self._job, index, failed_pods.get(index)) for index in due]
 
     def _index_wait(self, last: Tree | None) -> float:
         if last is None:
@@ -395,7 +395,7 @@ class _Planner:
 
     def _count_ended(self, outcome: Outcome | None, new_indexes: set[int]) -> bool:
         """Count the pods that have ended; return whether some are left for the next reconcile."""
-        kept = {uid_of(pod) for pod in self._kept_for_replacement().values()}
+        replaceable = {uid_of(pod) for pod in self._kept_for_replacement().values()}
         releases_all = is_terminating(self._job) or outcome is not None
         order = self._pods
         if self._is_indexed:
@@ -407,7 +407,7 @@ class _Planner:
                 return True
             failed = has_failed(pod, self._job)
             succeeded = phase_of(pod) == "Succeeded"
-            if not releases_all and not succeeded and (not failed or uid_of(pod) in kept):
+            if not releases_all and not succeeded and (not failed or uid_of(pod) in replaceable):
                 continue
             self._plan.remove_finalizer.append(pod)
             if succeeded and uid_of(pod) not in self._uncounted["failed"]:

@@ -244,8 +244,8 @@ class _Planner:
     def _first_unavailable(self) -> Tree | None:
         """Return the unavailable pod that blocks: that of the first wanted ordinal, or else the
         condemned one of the lowest ordinal."""
-        wanted = [self._pods[ordinal] for ordinal in self._ordinals if ordinal in self._pods]
-        candidates = (*wanted, *reversed(self._condemned))
+        members = [self._pods[ordinal] for ordinal in self._ordinals if ordinal in self._pods]
+        candidates = (*members, *reversed(self._condemned))
         return next((pod for pod in candidates if self._is_unavailable(pod)), None)
 
     def _claims_step(self, verb: Literal["create", "update", ""], pod: Tree, ordinal: int) -> Step:

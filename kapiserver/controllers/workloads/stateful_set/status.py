@@ -40,9 +40,9 @@ def stateful_set_status(
     ready = [pod for pod in pods if is_running_and_ready(pod)]
     available = sum(is_available(pod, min_ready_of(owner), now) for pod in ready)
     versions = [revision_of(pod) for pod in pods if not is_terminating(pod)]
-    updated, wanted = versions.count(update), len(ordinals_of(owner))
+    updated, replicas = versions.count(update), len(ordinals_of(owner))
     in_current = versions.count(current) - deleted
-    if updated == len(ready) == len(pods) == wanted:
+    if updated == len(ready) == len(pods) == replicas:
         current, in_current = update, updated
     status: Tree = {
         "observedGeneration": metadata_of(owner).get("generation") or 0,

@@ -82,8 +82,8 @@ def with_volumes(owner: Tree, pod: Tree, ordinal: int) -> Tree:
     ]
     if volumes:
         names = {each["name"] for each in volumes}
-        others = value_at(pod, "spec", "volumes") or ()
-        pod["spec"]["volumes"] = volumes + [each for each in others if each["name"] not in names]
+        present = value_at(pod, "spec", "volumes") or ()
+        pod["spec"]["volumes"] = volumes + [each for each in present if each["name"] not in names]
     return pod
 
 
@@ -128,17 +128,17 @@ def with_owners(claim: Tree, owner: Tree, pod: Tree, *, in_use: bool) -> Tree:
     references = owners_of(claim)
     if any(_is_stale_reference(reference, owner, pod) for reference in references):
         return claim
-    kept = [each for each in references if not _is_reference_to(each, owner, pod)]
+    remaining = [each for each in references if not _is_reference_to(each, owner, pod)]
     if not has_conflicting_controller(claim, owner, pod):
         when_scaled, when_deleted = retention_of(owner)
         if when_scaled and not in_use:
-            kept.append(controller_reference(pod, *_POD))
+            remaining.append(controller_reference(pod, *_POD))
         elif when_deleted:
-            kept.append(controller_reference(owner, *_SET))
-    if _owner_set(kept) == _owner_set(references):
+            remaining.append(controller_reference(owner, *_SET))
+    if _owner_set(remaining) == _owner_set(references):
         return claim
     changed: Tree = copy_tree(claim)
-    metadata_of(changed)["ownerReferences"] = kept
+    metadata_of(changed)["ownerReferences"] = remaining
     return changed
 
 

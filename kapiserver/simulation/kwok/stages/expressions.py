@@ -85,13 +85,13 @@ def weight(value: int, source: Tree | None) -> Callable[[Tree, float], int | Non
     results = result_of(source)
 
     def weight_of(obj: Tree, now: float) -> int | None:
-        found = results(obj, now)
-        if not found or not isinstance(found[0], str | int | float):
+        values = results(obj, now)
+        if not values or not isinstance(values[0], str | int | float):
             return value
-        if not isinstance(found[0], str):
-            return int(found[0])
+        if not isinstance(values[0], str):
+            return int(values[0])
         try:
-            return int(found[0], 0)
+            return int(values[0], 0)
         except ValueError:
             return None
 
@@ -109,8 +109,8 @@ def duration(
     results = result_of(source)
 
     def duration_of(obj: Tree, now: float) -> float | None:
-        found = results(obj, now)
-        return value if not found else _seconds(found[0], now, value)
+        values = results(obj, now)
+        return value if not values else _seconds(values[0], now, value)
 
     return duration_of
 

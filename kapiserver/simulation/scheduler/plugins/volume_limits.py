@@ -21,10 +21,10 @@ _TOO_MANY = Rejection(("node(s) exceed max volume count",), resolvable=True)
 
 def volume_limit_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
     """Reject nodes that cannot attach more volumes (NodeVolumeLimits)."""
-    wanted = _csi_volumes(pod, snapshot)
-    if not wanted:
+    volumes = _csi_volumes(pod, snapshot)
+    if not volumes:
         return None
-    needed = sorted({driver for driver, _ in wanted if _must_be_installed(driver, snapshot)})
+    needed = sorted({driver for driver, _ in volumes if _must_be_installed(driver, snapshot)})
 
     def check(node: NodeInfo) -> Rejection | None:
         drivers = _drivers_of(node, snapshot)
@@ -38,9 +38,9 @@ def volume_limit_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
             return None
         attached = {each for other in node.pods.values() for each in _csi_volumes(other, snapshot)}
         attached |= _attached_volumes(node, snapshot)
-        after = Counter(driver for driver, _ in attached | wanted)
+        after = Counter(driver for driver, _ in attached | volumes)
         exceeded = {driver for driver, limit in limits.items() if after[driver] > limit}
-        is_rejected = any(driver in exceeded for driver, _ in wanted - attached)
+        is_rejected = any(driver in exceeded for driver, _ in volumes - attached)
         return _TOO_MANY if is_rejected else None
 
     return check
@@ -62,28 +62,28 @@ def _drivers_of(node: NodeInfo, snapshot: Snapshot) -> Mapping[str, int | None]:
 
 def _attached_volumes(node: NodeInfo, snapshot: Snapshot) -> Set[tuple[str, str]]:
     """Return driver and handle of the volumes that are attached to a node."""
-    found = set()
+    attached = set()
     for attachment in snapshot.attachments.values():
         if value_at(attachment, "spec", "nodeName") == node.name:
             name = value_at(attachment, "spec", "source", "persistentVolumeName") or ""
             handle = value_at(snapshot.volumes.get(name) or {}, "spec", "csi", "volumeHandle")
             if handle:
-                found.add((attachment["spec"]["attacher"], handle))
-    return found
+                attached.add((attachment["spec"]["attacher"], handle))
+    return attached
 
 
 def _csi_volumes(pod: PodInfo, snapshot: Snapshot) -> Set[tuple[str, str]]:
     """Return driver and handle of the CSI volumes of a pod. A claim without a volume counts for the
     provisioner of its class."""
-    found = set()
+    volumes = set()
     for name in pod.claims:
         claim = snapshot.claims.get((pod.namespace, name)) or {}
         volume = snapshot.volumes.get(value_at(claim, "spec", "volumeName") or "")
         if volume is not None:
             csi = value_at(volume, "spec", "csi")
             if csi:
-                found.add((csi.get("driver") or "", csi.get("volumeHandle") or name_of(volume)))
+                volumes.add((csi.get("driver") or "", csi.get("volumeHandle") or name_of(volume)))
         elif claim:
             storage_class = snapshot.storage_classes.get(class_of(claim)) or {}
-            found.add((storage_class.get("provisioner") or "", f"{pod.namespace}/{name}"))
-    return found
+            volumes.add((storage_class.get("provisioner") or "", f"{pod.namespace}/{name}"))
+    return volumes

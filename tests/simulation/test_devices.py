@@ -406,12 +406,6 @@ def test_reserved_claims():
     assert schedule(PodInfo(using("c")), with_devices(nodes, [GPUS], [claim])).claims == []
 
 
-def test_devices_that_wait_for_their_driver():
-    """Devices with binding conditions are left alone: no driver makes the conditions true."""
-    device = a_device("x", bindingConditions=["a"], bindingFailureConditions=["b"])
-    assert devices_of(a_claim("c"), [a_slice("s", device)]) == NO_DEVICES
-
-
 requests = st.one_of(
     st.builds(lambda count: ("exact", count), st.integers(1, 4)),
     st.just(("all", 0)),

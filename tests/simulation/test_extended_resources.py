@@ -7,7 +7,15 @@ import pytest
 from kapiserver.simulation.scheduler.devices.extended_resources import extended_claim
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.schedule import Placement, schedule
-from tests.simulation.devices import GPUS, NO_DEVICES, NOT_HELPFUL, a_class, with_devices
+from tests.simulation.devices import (
+    GPUS,
+    NO_DEVICES,
+    NOT_HELPFUL,
+    a_class,
+    a_device,
+    a_slice,
+    with_devices,
+)
 from tests.simulation.scheduling import a_container, a_node, a_pod
 
 EXTENDED = a_class("gpu", extendedResourceName="example.com/gpu")
@@ -27,6 +35,12 @@ def extended_on(node, slices, *, requests=None, classes=(EXTENDED,), pod=None):
         )
         for claim in decision.claims
     ]
+
+
+def test_devices_that_wait_for_their_driver():
+    """Devices with binding conditions are not used for extended resources."""
+    device = a_device("x", bindingConditions=["attached"])
+    assert extended_on(a_node("one"), [a_slice("s", device)]) == NO_DEVICES
 
 
 NO_GPU = f"0/1 nodes are available: 1 Insufficient example.com/gpu. {NOT_HELPFUL}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.controllers.workloads.workloads import running
-from tests.simulation.devices import a_claim, a_class, a_slice, allocated
+from tests.simulation.devices import a_claim, a_class, a_device, a_slice, allocated
 from tests.simulation.scheduling import a_node, a_pod
 
 V1 = "resource.k8s.io/v1"
@@ -321,6 +321,50 @@ async def test_expressions_that_fail(it):
     await it.devices.classes.patch("gpu", {"spec": {"selectors": None}})
     await it.settle()
     await it.advance(20)
+    assert await it.node_of() == "one"
+
+
+def report(claim, *conditions):
+    """Let the driver of the only device of a claim report conditions that are true."""
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    device = {name: result[name] for name in ("driver", "pool", "device")}
+    now = {"lastTransitionTime": "2023-11-14T22:13:20Z", "reason": "Tested", "message": ""}
+    device["conditions"] = [{"type": each, "status": "True"} | now for each in conditions]
+    claim["status"]["devices"] = [device]
+    return claim
+
+
+@on_cluster
+async def test_binding_conditions(it):
+    """A pod is bound when the driver has made the conditions of its device true; if the device
+    fails or is not ready in time, the pod gets a device anew."""
+    await it.add_node()
+    await it.devices.classes.create(a_class())
+    fields = {"bindingConditions": ["attached"], "bindingFailureConditions": ["broken"]}
+    await it.devices.slices.create(a_slice("gpus", a_device("x", bindsToNode=True, **fields)))
+    spec = a_claim("c")["spec"]
+    await it.devices.claims.create({"metadata": {"name": "c"}, "spec": spec})
+    await it.add_pod(resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
+    claim = await it.devices.claims.get("c")
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    assert {name: result[name] for name in fields} == fields
+    assert await it.node_of() is None
+    (event,) = await it.events_of("web")
+    assert event["message"] == "waiting for binding conditions for device on node one"
+
+    await it.devices.claims.update(report(claim, "broken"), subresource="status")
+    await it.settle()
+    assert "device binding failed: claim=c, reason=Tested" in (await it.condition())["message"]
+    assert "allocation" not in (await it.devices.claims.get("c"))["status"]
+    await it.advance(2)
+    assert "allocation" in (await it.devices.claims.get("c"))["status"]
+
+    await it.advance(601)
+    assert "device binding timeout: claim=c" in (await it.condition())["message"]
+    await it.advance(10)
+    claim = await it.devices.claims.get("c")
+    await it.devices.claims.update(report(claim, "attached"), subresource="status")
+    await it.settle()
     assert await it.node_of() == "one"
 
 

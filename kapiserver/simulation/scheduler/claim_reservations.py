@@ -29,6 +29,10 @@ from kapiserver.controllers.resource_claims.pod_claims import (
     consumer_reference,
     is_reserved_for,
 )
+from kapiserver.simulation.scheduler.devices.binding_conditions import (
+    DeviceBindingError,
+    seconds_to_wait,
+)
 from kapiserver.simulation.scheduler.devices.extended_resources import EXTENDED
 from kapiserver.simulation.scheduler.plugins.dynamic_resources import ClaimToReserve
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
@@ -116,6 +120,21 @@ class ClaimReservations:
                 await delete_object(self._claims_of(claim), name_of(claim), uid=uid_of(claim))
             else:
                 await self._update(claim, change, subresource="status")
+
+    async def seconds_to_wait(self, pod: Tree, claims: Sequence[Tree]) -> float | None:
+        """Return how long a pod waits at most until the binding conditions of its devices are true;
+        None if they are. A claim whose device has failed loses its allocation. Raises
+        DeviceBindingError then, and StatusError."""
+        waits = []
+        for claim in claims:
+            try:
+                waits.append(seconds_to_wait(claim, self._context.server.clock.now()))
+            except DeviceBindingError as error:
+                consumers = value_at(claim, "status", "reservedFor") or ()
+                if all(each.get("uid") == uid_of(pod) for each in consumers):
+                    await self.free(claim)
+                raise DeviceBindingError(f"{_PLUGIN}: {error}") from None
+        return min((wait for wait in waits if wait is not None), default=None)
 
     async def free(self, claim: Tree) -> None:
         """Remove the allocation of a claim that nobody uses. Raises StatusError."""

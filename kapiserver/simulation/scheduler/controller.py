@@ -26,14 +26,14 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.controller import Controller, EventHandler
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
-from kapiserver.controllers.resource_claims.pod_claims import RESOURCE
+from kapiserver.controllers.resource_claims.pod_claims import RESOURCE, ClaimProblem
 from kapiserver.controllers.volumes.annotations import SELECTED_NODE
 from kapiserver.controllers.volumes.matching import claim_key, class_of, is_bound
 from kapiserver.controllers.volumes.persistent_volume_binder import STORAGE, claim_keys
 from kapiserver.controllers.workloads.conditions import find_condition, without_condition
 from kapiserver.controllers.workloads.pods import is_finished, node_of
 from kapiserver.simulation.scheduler.claim_reservations import ClaimReservations
-from kapiserver.simulation.scheduler.pending_pods import PendingPods
+from kapiserver.simulation.scheduler.pending_pods import MAX_PARKED_SECONDS, PendingPods
 from kapiserver.simulation.scheduler.plugins.dynamic_resources import resource_claim_gate
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.simulation.scheduler.preemption import PREEMPTION
@@ -254,8 +254,7 @@ class Scheduler(Controller[ObjectKey]):
                 if isinstance(decision, Placement) and decision.volume_claims:
                     await self._bind_volumes(pod, decision)
                 elif isinstance(decision, Placement):
-                    claims = await self._claims.reserve(pod.pod, decision.claims)
-                    await self._bind(pod, decision.node, claims)
+                    await self._bind_devices(pod, decision)
                 else:
                     await self._report(pod, decision)
             except SchedulingError as error:
@@ -265,9 +264,9 @@ class Scheduler(Controller[ObjectKey]):
                     pod, f'binding rejected: running Bind plugin "DefaultBinder": {error}'
                 )
 
-    def _park(self, pod: PodInfo) -> None:
+    def _park(self, pod: PodInfo, seconds: float = MAX_PARKED_SECONDS) -> None:
         key = ObjectKey(pod.namespace, pod.name)
-        self._pending.park(key, self.clock.now())
+        self._pending.park(key, self.clock.now(), seconds)
         self._wait(key)
 
     def _wait(self, key: ObjectKey) -> None:
@@ -283,6 +282,25 @@ class Scheduler(Controller[ObjectKey]):
         self._nominate(pod, placement.node)
         with suppress_reason("NotFound", "Conflict"):  # the change of a claim makes it active
             await self._volumes.reserve(placement.node, placement.volume_claims)
+
+    async def _bind_devices(self, pod: PodInfo, placement: Placement) -> None:
+        """Reserve the claims of a pod and bind it. If its devices have binding conditions, which a
+        driver makes true, the pod is tried again when a claim changes. Until then it is nominated
+        for its node."""
+        claims = await self._claims.reserve(pod.pod, placement.claims)
+        try:
+            present = self._snapshot.inventory.claims_of(pod.pod)
+        except ClaimProblem as problem:  # a claim was deleted meanwhile
+            raise SchedulingError(str(problem)) from None
+        wait = await self._claims.seconds_to_wait(pod.pod, present)
+        if wait is None:
+            await self._bind(pod, placement.node, claims)
+            return
+        self._park(pod, wait)
+        if pod.uid not in self._snapshot.nominated:
+            message = f"waiting for binding conditions for device on node {placement.node}"
+            await self._events.note(pod.pod, "BindingConditionsPending", message)
+        self._nominate(pod, placement.node)
 
     async def _bind(self, pod: PodInfo, node: str, claims: Sequence[Tree]) -> None:
         assumed = PodInfo(pod.pod, node)

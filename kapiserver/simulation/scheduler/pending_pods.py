@@ -21,7 +21,7 @@ from typing import NamedTuple
 from kapiserver.simulation.scheduler.pod_info import PodInfo
 from kapiserver.storage.cache.entry import ObjectKey
 
-_MAX_PARKED_SECONDS = 300.0
+MAX_PARKED_SECONDS = 300.0
 _MIN_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 1.0, 10.0
 
 
@@ -74,11 +74,11 @@ class PendingPods:
                 return self._pods[turn.key]
         return None
 
-    def park(self, key: ObjectKey, now: float) -> None:
-        """Let a pod wait for a change that may help, at most for five minutes."""
+    def park(self, key: ObjectKey, now: float, seconds: float = MAX_PARKED_SECONDS) -> None:
+        """Let a pod wait for a change that may help, at most for so many seconds."""
         if key in self._pods:
             self._errors.pop(key, None)
-            self._parked[key] = now + _MAX_PARKED_SECONDS
+            self._parked[key] = now + seconds
 
     def back_off(self, key: ObjectKey, now: float) -> None:
         """Let a pod wait after an error, twice as long as after the error before."""

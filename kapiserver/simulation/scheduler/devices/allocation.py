@@ -8,6 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 from kapiserver.api.accessors import controller_of, name_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.devices.allocator import Choice
+from kapiserver.simulation.scheduler.devices.binding_conditions import FIELDS
 from kapiserver.simulation.scheduler.devices.requests import requests_of
 
 
@@ -25,10 +26,11 @@ def allocation_tree(claim: Tree, choices: Sequence[Choice], node_name: str) -> T
 
 
 def _result(claim: Tree, index: int, choice: Choice) -> Tree:
-    request, identity = choice.request, choice.device.id
+    request, identity, device = choice.request, choice.device.id, choice.device.tree
     result: Tree = {"request": request.name, **identity._asdict()}
     if request.is_admin:
         result["adminAccess"] = True
+    result |= {name: device[name] for name in FIELDS if device.get(name)}
     if request.tolerations:
         result["tolerations"] = list(request.tolerations)
     if choice.consumed is not None:

@@ -22,13 +22,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kapiserver.api.accessors import name_of, namespace_of, value_at
+from kapiserver.api.accessors import annotations_of, name_of, namespace_of, value_at
 from kapiserver.api.core.node_affinity import SelectableNode
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.devices.budget import Budget
 from kapiserver.simulation.scheduler.devices.capacity import Consumption, consumption, has_room
 from kapiserver.simulation.scheduler.devices.constraints import Constraint
 from kapiserver.simulation.scheduler.devices.counters import Counters
+from kapiserver.simulation.scheduler.devices.extended_resources import EXTENDED
 from kapiserver.simulation.scheduler.devices.inventory import Inventory
 from kapiserver.simulation.scheduler.devices.pools import Pool, pools_of
 from kapiserver.simulation.scheduler.devices.requests import (
@@ -177,7 +178,7 @@ class _Search:
         """Report whether a device is one that the request asks for, in use or not. Raises
         SchedulingError."""
         return (
-            not device.tree.get("bindingConditions")  # nothing here makes them true
+            not (_is_extended(request) and device.tree.get("bindingConditions"))
             and request.selects(device, self._budget)
             and device.is_usable_on(self._node)
             and self._consumption(request, device) is not None
@@ -257,6 +258,12 @@ class _Search:
                 return False
             added.append(constraint)
         return True
+
+
+def _is_extended(request: DeviceRequest) -> bool:
+    """Report whether a request is for an extended resource. Its claim may not wait for a driver:
+    each attempt makes it anew."""
+    return EXTENDED in annotations_of(request.claim)
 
 
 def _pop_last(used: dict[DeviceID, list[Any]], device: DeviceID) -> None:

@@ -69,7 +69,7 @@ class BuiltinObjects:
 
     __slots__ = ("_kinds", "kind")
 
-    is_typed = True
+    is_typed = has_protobuf = True
     conversion_webhook = None
 
     def __init__(self, kind: GroupVersionKind, kinds: BuiltinKinds) -> None:

@@ -66,7 +66,7 @@ class Definition:
             version["name"] for version in self._versions if version["storage"]
         )
         self.spec_generation = f"{uid_of(summary)}/{generation_of(summary)}"
-        self.shape = (self.spec_generation, _names_text(self.names))
+        self.shape = (self.spec_generation, repr(sorted(self.names.items())))
         """Changes when anything changes that the stores of its objects depend on."""
         self.identity = (*self.shape, self.terminating)
         """Changes when any of these attributes does."""
@@ -106,10 +106,6 @@ class Definition:
         return self.versions[self.storage_version]
 
 
-def _names_text(names: Tree) -> str:
-    return repr(sorted(names.items()))
-
-
 class CustomVersion:
     """One version of a definition; `summary` is its part of the definition's summary."""
 
@@ -127,7 +123,7 @@ class CustomVersion:
         """The group and version."""
         return GroupVersion(self.definition.group, self.name)
 
-    is_typed = False
+    is_typed = has_protobuf = False
     verbs: tuple[str, ...] = VERBS
 
     @property
@@ -278,13 +274,13 @@ class CustomVersion:
     @functools.cached_property
     def type(self) -> TypeOfObjects:
         """The kind as a type."""
-        subclass: TypeOfObjects = _subclass(CustomKind, self.definition.kind, self)
+        subclass: TypeOfObjects = subclass_of(CustomKind, self.definition.kind, self)
         return subclass
 
     @functools.cached_property
     def list_type(self) -> TypeOfLists:
         """The list kind as a type."""
-        subclass: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self)
+        subclass: TypeOfLists = subclass_of(CustomList, self.definition.list_kind, self)
         return subclass
 
     def release(self) -> None:
@@ -385,7 +381,8 @@ TypeOfObjects: TypeAlias = type[CustomKind]
 TypeOfLists: TypeAlias = type[CustomList]
 
 
-def _subclass(base: Any, name: str, version: CustomVersion) -> Any:
+def subclass_of(base: Any, name: str, version: CustomVersion) -> Any:
+    """Return the type of a version with that base."""
     return type(name, (base,), {"version": version, "__module__": __name__})
 
 

@@ -26,8 +26,12 @@ class ObjectInfo(Protocol):
 
     @property
     def is_typed(self) -> bool:
-        """Whether a declared type describes the objects. Typed objects have a Protobuf form, a key
-        order, and merge keys for strategic merge patches."""
+        """Whether a declared type describes the objects. Typed objects are stored in Protobuf, and
+        have a key order, and merge keys for strategic merge patches."""
+
+    @property
+    def has_protobuf(self) -> bool:
+        """Whether clients may send and get the objects in Protobuf."""
 
     @property
     def conversion_webhook(self) -> Definition | None:

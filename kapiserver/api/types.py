@@ -163,6 +163,11 @@ class Type:
         return None
 
     @classmethod
+    def message_type(cls) -> type[Type]:
+        """Return the type whose fields are those of its Protobuf message."""
+        return cls
+
+    @classmethod
     def fields(cls) -> tuple[Field, ...]:
         """Return the declared fields, embedded structs as one field."""
         return _fields(cls)

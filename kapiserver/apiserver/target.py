@@ -79,8 +79,13 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @property
     def is_typed(self) -> bool:
-        """Whether a declared type describes the bodies, so that they have a Protobuf form."""
+        """Whether a declared type describes the bodies."""
         return self.kind_info.is_typed or self.has_other_kind
+
+    @property
+    def has_protobuf(self) -> bool:
+        """Whether the bodies have a Protobuf form."""
+        return self.kind_info.has_protobuf or self.has_other_kind
 
     @property
     def has_other_kind(self) -> bool:

@@ -172,6 +172,8 @@ class ProtobufSerializer:
             error.kind = kind
             raise
         head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
+        if not type_.declares_fields:  # a custom kind, whose schema has more to say
+            return decode_object(self._scheme, {**head, **tree}, defaults=kind, source=b"")
         return Decoded(object={**head, **tree}, kind=kind)
 
     def encode(self, obj: Tree) -> bytes:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
-from kapiserver.api.types import Tree, Type, cached_in_type
+from kapiserver.api.types import Tree, Type, Value, cached_in_type
 from kapiserver.codecs import protobuf_decoder, protobuf_encoder
 from kapiserver.codecs.errors import Malformed, NotEncodable
 from kapiserver.codecs.limits import MAX_DEPTH, UNLIMITED
@@ -41,11 +41,17 @@ def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
             f"object *{go_struct_name(type_)} does not implement the protobuf marshalling "
             "interface and cannot be encoded to a protobuf message"
         )
-    encode_message = protobuf_encoder.compiled_encoder(type_)
+    encode_message = protobuf_encoder.compiled_encoder(type_.message_type())
 
     def encode(tree: Tree) -> bytes:
         try:
-            return bytes(encode_message(tree))
+            try:
+                return bytes(encode_message(tree))
+            except TypeError:
+                if type_.declares_fields:
+                    raise
+                # The JSON of a custom object may have 5.0 where its schema has an integer.
+                return bytes(encode_message(_with_integers(tree)))
         except (AttributeError, TypeError, ValueError, OverflowError, struct.error) as error:
             raise NotEncodable(
                 f"a {type_.__name__} does not hold what it should: {error}"
@@ -62,8 +68,8 @@ def message_decoder(type_: type[Type]) -> MessageDecoder:
 
     The trees have no `kind` and `apiVersion`. The function raises Malformed, TooLarge.
     """
-    decode_message = protobuf_decoder.compiled_decoder(type_)
-    recursive = is_recursive(type_)
+    decode_message = protobuf_decoder.compiled_decoder(type_.message_type())
+    recursive = is_recursive(type_.message_type())
 
     def decode(data: bytes, max_values: int = UNLIMITED) -> Tree:
         try:
@@ -80,3 +86,13 @@ def message_decoder(type_: type[Type]) -> MessageDecoder:
         return tree
 
     return decode
+
+
+def _with_integers(value: Value) -> Value:
+    """Return a copy of a value in which floats without a fraction are integers."""
+    if isinstance(value, dict):
+        return {name: _with_integers(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    is_integer = isinstance(value, float) and value.is_integer() and abs(value) < 1 << 63
+    return int(value) if is_integer else value

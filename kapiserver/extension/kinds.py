@@ -9,17 +9,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from kapiserver.api.accessors import metadata_of
 from kapiserver.api.apiextensions.custom_strategies import CustomStatusStrategy, CustomStrategy
-from kapiserver.api.custom_kinds import VERBS, CustomKinds, CustomVersion, Definition
+from kapiserver.api.custom_kinds import (
+    VERBS,
+    CustomKind,
+    CustomKinds,
+    CustomList,
+    CustomVersion,
+    Definition,
+    TypeOfLists,
+    TypeOfObjects,
+    subclass_of,
+)
 from kapiserver.api.errors import ConversionFailed, FieldError, NotRegistered, Path, invalid
 from kapiserver.api.group import GroupVersion, Subresource
 from kapiserver.api.strategy import Strategy
-from kapiserver.api.types import Tree
+from kapiserver.api.types import Tree, Type
+from kapiserver.extension.messages import list_message, object_message
 from kapiserver.extension.objects import Object, apply_changes, read, write
 from kapiserver.extension.resources import Functions, Resource, Version
 
@@ -37,7 +48,7 @@ _WRITES = {
 
 def declared_kinds(resources: Iterable[Resource[Any]]) -> CustomKinds:
     """Return the kinds of resources. Raises ValueError for a definition that kube-apiserver would
-    refuse."""
+    refuse, and UnusableType for numbers of Protobuf fields that do not fit together."""
     return CustomKinds(DeclaredKind(resource) for resource in resources)
 
 
@@ -54,6 +65,7 @@ class DeclaredKind(Definition):
             "status": {"acceptedNames": names},
         }
         super().__init__(summary, lambda: definition)
+        self.versions  # noqa: B018 - raises UnusableType for numbers of fields
 
     @functools.cached_property
     def versions(self) -> Mapping[str, DeclaredVersion]:
@@ -79,6 +91,8 @@ class DeclaredVersion(CustomVersion):
 
     def __init__(self, definition: DeclaredKind, summary: Tree) -> None:
         super().__init__(definition, summary)
+        self._message = object_message(definition.declared.type_of(self.name))
+        self.has_protobuf = self._message is not None
         source = definition.declared.source
         if definition.declared.functions.answer is not None:
             self.verbs = ("create",)
@@ -96,6 +110,19 @@ class DeclaredVersion(CustomVersion):
     def functions(self) -> Functions:
         """The functions of the resource."""
         return self.declared.functions
+
+    @functools.cached_property
+    def type(self) -> TypeOfObjects:
+        """The kind as a type."""
+        type_: TypeOfObjects = subclass_of(CustomKind, self.definition.kind, self)
+        return _with_message(type_, self._message)
+
+    @functools.cached_property
+    def list_type(self) -> TypeOfLists:
+        """The list kind as a type."""
+        message = None if self._message is None else list_message(self._message)
+        type_: TypeOfLists = subclass_of(CustomList, self.definition.list_kind, self)
+        return _with_message(type_, message)
 
     def _subresources(self) -> Iterator[Subresource]:
         yield from super()._subresources()
@@ -166,6 +193,17 @@ class DeclaredVersion(CustomVersion):
     def kind_strategy(self) -> DeclaredStrategy:
         """The strategy of the objects."""
         return DeclaredStrategy(self)
+
+
+AnyType = TypeVar("AnyType", bound=type[Type])
+
+
+def _with_message(type_: AnyType, message: type[Type] | None) -> AnyType:
+    """Let the Protobuf message of a type be that of another one; None: it has none."""
+    if message is not None:
+        type_.wire = True
+        type_.message_type = classmethod(lambda _: message)  # type: ignore[assignment, method-assign]
+    return type_
 
 
 _NO_METADATA = Object().metadata

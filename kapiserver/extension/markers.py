@@ -16,6 +16,9 @@ from typing import Literal
 
 from msgspec import Meta
 
+NUMBER = "protobuf"
+"""The key of the number of a field in `Meta(extra=...)`."""
+
 Reason = Literal[
     "FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"
 ]
@@ -77,6 +80,12 @@ def embedded_resource() -> Meta:
 def preserve_unknown_fields() -> Meta:
     """Return the marker `pruning:PreserveUnknownFields`: fields that the class has not are kept."""
     return _keyword("x-kubernetes-preserve-unknown-fields", True)
+
+
+def number(value: int) -> Meta:
+    """Return the number of a field in Protobuf. A resource has Protobuf if all fields of its
+    classes have numbers; see `extension/messages.py`. controller-gen has no such marker."""
+    return Meta(extra={NUMBER: value})
 
 
 def _keyword(name: str, value: object) -> Meta:

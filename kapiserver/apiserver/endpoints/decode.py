@@ -73,7 +73,7 @@ class EncodedBody(Struct, frozen=True, kw_only=True):
 def media_type_of(server: Server, request: Request, target: Target) -> MediaType:
     """Return the body's media type. Raises UnsupportedMediaType."""
     offered = server.codecs.media_types
-    if not target.is_typed:
+    if not target.has_protobuf:
         offered = tuple(media for media in offered if media is not PROTOBUF)
     return negotiate_input(request.header("Content-Type"), offered)
 

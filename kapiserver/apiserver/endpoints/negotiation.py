@@ -50,7 +50,7 @@ class ResponseFormat(Struct, frozen=True, kw_only=True):
 
 def negotiate_response(server: Server, request: Request, target: Target) -> ResponseFormat:
     """Return the format of a response with one object or a list. Raises NotAcceptable."""
-    return _negotiate(server, request, _allows if target.is_typed else _allows_custom)
+    return _negotiate(server, request, _allows if target.has_protobuf else _allows_without_protobuf)
 
 
 def negotiate_typed(server: Server, request: Request) -> ResponseFormat:
@@ -71,7 +71,7 @@ def _negotiate(server: Server, request: Request, allows: AllowsConversion) -> Re
 def negotiate_stream(server: Server, request: Request, target: Target) -> ResponseFormat:
     """Return the format of the events of a watch. Raises NotAcceptable."""
     header = request.header("Accept")
-    allows = _allows if target.is_typed else _allows_custom
+    allows = _allows if target.has_protobuf else _allows_without_protobuf
     options = negotiate_output_stream(header, server.codecs.media_types, allows=allows)
     return ResponseFormat(media=options.media, convert=options.convert)
 
@@ -89,8 +89,8 @@ def _response_format(request: Request, options: MediaTypeOptions) -> ResponseFor
     return ResponseFormat(media=options.media, pretty=pretty, convert=options.convert)
 
 
-def _allows_custom(media: MediaType, convert: GroupVersionKind | None) -> bool:
-    """Custom objects have no Protobuf encoding; their PartialObjectMetadata has one."""
+def _allows_without_protobuf(media: MediaType, convert: GroupVersionKind | None) -> bool:
+    """Most custom objects have no Protobuf encoding; their PartialObjectMetadata has one."""
     return _allows(media, convert) and not (convert is None and media is PROTOBUF)
 
 

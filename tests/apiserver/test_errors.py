@@ -53,6 +53,7 @@ from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
+from kapiserver.codecs.http2_frames import ProtocolError
 from kapiserver.codecs.spdy import SpdyError
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.controllers.policy.disruption import UnknownScale
@@ -83,7 +84,6 @@ from kapiserver.storage import errors as storage
 from kapiserver.storage.cache.query import FetchRequired
 from kapiserver.storage.encryption.config import InvalidEncryptionConfig
 from kapiserver.storage.encryption.transformers import DecryptionError
-from kapiserver.storage.etcd.http2_frames import ProtocolError
 from kapiserver.storage.etcd.transport import EtcdError, RequestNotSent, ResponseLost
 from kapiserver.storage.objects.continue_token import BadToken
 

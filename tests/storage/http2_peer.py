@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import hpack
 
-from kapiserver.storage.etcd import http2_frames as frames
+from kapiserver.codecs import http2_frames as frames
+from kapiserver.codecs.hpack import encode
 from kapiserver.storage.etcd.grpc import GrpcTransport
 
 OK = [(b":status", b"200"), (b"content-type", b"application/grpc")]
@@ -31,7 +32,7 @@ def message(content: bytes, compressed: int = 0) -> bytes:
 def headers(stream: int, fields: Sequence[tuple[bytes, bytes]], *, end: bool = False) -> bytes:
     """A HEADERS frame. It disables the dynamic table, as the client's settings require."""
     flags = frames.END_HEADERS | (frames.END_STREAM if end else 0)
-    return frames.frame(frames.HEADERS, flags, stream, b"\x20" + frames.encode_headers(fields))
+    return frames.frame(frames.HEADERS, flags, stream, b"\x20" + encode(fields))
 
 
 def data(stream: int, content: bytes, *, end: bool = False) -> bytes:

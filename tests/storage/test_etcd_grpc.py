@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from kapiserver.codecs import http2_frames as frames
 from kapiserver.storage.errors import Unavailable
 from kapiserver.storage.etcd import grpc, http2
-from kapiserver.storage.etcd import http2_frames as frames
 from kapiserver.storage.etcd import transport as etcd_transport
 from kapiserver.storage.etcd.grpc import GrpcTransport
 from kapiserver.storage.etcd.transport import EtcdError, RequestNotSent, ResponseLost

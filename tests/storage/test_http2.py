@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kapiserver.codecs import http2_frames as frames
+from kapiserver.codecs.hpack import encode
+from kapiserver.codecs.http2_frames import ProtocolError
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.etcd import http2
-from kapiserver.storage.etcd import http2_frames as frames
 from kapiserver.storage.etcd.grpc import GrpcMessageStream
 from kapiserver.storage.etcd.http2 import Connection
-from kapiserver.storage.etcd.http2_frames import HeaderDecoder, ProtocolError, encode_headers
 from kapiserver.storage.etcd.transport import RequestNotSent, ResponseLost
 from tests.storage.http2_peer import DONE, OK, answer, data, headers, message
 
@@ -55,7 +56,7 @@ def connect(*, full: bool = False, requests: int = 2) -> tuple[Connection, list[
     connection.connection_made(Socket(connection, full=full))
     streams = [GrpcMessageStream(connection) for _ in range(requests)]
     for stream in streams:
-        connection.request(stream, encode_headers(OK), b"request", end=True)
+        connection.request(stream, encode(OK), b"request", end=True)
     return connection, streams
 
 
@@ -70,7 +71,7 @@ async def error_of(stream: GrpcMessageStream) -> Exception | None:
     return None
 
 
-HEADERS_3 = encode_headers([*OK, (b"x", b"y" * 100)])
+HEADERS_3 = encode([*OK, (b"x", b"y" * 100)])
 LONG_HEADER = b"\x40\x01x\x7f\xe1\x1e" + b"a" * 4000
 HOSTILE: dict[str, bytes] = {
     "no HTTP/2": b"HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -174,23 +175,6 @@ async def test_long_request_headers() -> None:
     connection.close()
 
 
-def test_known_header_blocks() -> None:
-    """Blocks are remembered up to a limit, and only without a dynamic table."""
-    decoder = HeaderDecoder()
-    assert decoder.decode(b"\x40\x01x\x01y") == {b"x": b"y"}
-    assert decoder.decode(b"\xbe") == {b"x": b"y"}
-    assert decoder.decode(b"\x40\x01x\x01z") == {b"x": b"z"}
-    assert decoder.decode(b"\xbe") == {b"x": b"z"}
-    decoder.forbid_dynamic_table()
-    for number in range(frames.MAX_CACHED_BLOCKS + 5):
-        block = b"\x20" + encode_headers([(b"n", b"%d" % number)])
-        assert decoder.decode(block) is decoder.decode(block)
-    assert decoder._cache is not None
-    assert len(decoder._cache) <= frames.MAX_CACHED_BLOCKS
-    long_block = encode_headers([(b"x", b"y" * frames.MAX_CACHED_BLOCK_BYTES)])
-    assert decoder.decode(long_block) is not decoder.decode(long_block)
-
-
 FRAMES = st.builds(
     frames.frame,
     st.integers(0, 11),
@@ -238,16 +222,3 @@ def check(received: bytes, split: Callable[[int], int]) -> None:
 def test_any_frames(received: bytes, size: int) -> None:
     """Every stream ends with its connection, for any bytes of the server in any pieces."""
     check(received, lambda _: size)
-
-
-@given(blocks=st.lists(st.binary(max_size=60), max_size=5), forbidden=st.booleans())
-def test_any_header_block(blocks: list[bytes], forbidden: bool) -> None:
-    """Any header block is decoded or ProtocolError."""
-    decoder = HeaderDecoder()
-    if forbidden:
-        decoder.forbid_dynamic_table()
-    for block in blocks:
-        try:
-            decoder.decode(block)
-        except ProtocolError:
-            break

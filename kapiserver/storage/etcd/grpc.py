@@ -15,10 +15,11 @@ from contextlib import asynccontextmanager
 from struct import Struct
 from urllib.parse import unquote, urlsplit
 
+from kapiserver.codecs import hpack
+from kapiserver.codecs.http2_frames import ProtocolError
 from kapiserver.storage.etcd import transport
 from kapiserver.storage.etcd.http2 import Connection
-from kapiserver.storage.etcd.http2_frames import Headers, ProtocolError, encode_headers
-from kapiserver.storage.etcd.http2_stream import NEVER, Stream
+from kapiserver.storage.etcd.http2_stream import NEVER, Headers, Stream
 from kapiserver.storage.etcd.transport import (
     DEFAULT_PORT,
     MAX_MESSAGE_BYTES,
@@ -196,7 +197,7 @@ class _Channel:
         if block is None:
             if len(self._headers) >= MAX_CACHED_HEADERS:  # tokens change
                 self._headers.clear()
-            block = self._headers[method, token] = encode_headers(
+            block = self._headers[method, token] = hpack.encode(
                 [
                     (b":method", b"POST"),
                     (b":scheme", self._url.scheme.encode()),

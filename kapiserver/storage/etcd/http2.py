@@ -12,21 +12,23 @@ import asyncio
 from collections import deque
 from typing import cast
 
-from kapiserver.storage.etcd import http2_frames as frames
-from kapiserver.storage.etcd.http2_frames import HeaderDecoder, ProtocolError
+from kapiserver.codecs import http2_frames as frames
+from kapiserver.codecs.hpack import Decoder, HpackError
+from kapiserver.codecs.http2_frames import MAX_STREAM_ID, ProtocolError
 from kapiserver.storage.etcd.http2_stream import NEVER, Stream
 
 STREAM_WINDOW = 4 << 20
 """Bytes that the server may send on a stream before they are acknowledged."""
 CONNECTION_WINDOW = 1 << 30
 MAX_HEADER_BLOCK_BYTES = 64 << 10
+MAX_HEADER_LIST_BYTES = 64 << 10
 MAX_CONTINUATIONS = 32
-"""Limits of a header block: its bytes, and its CONTINUATION frames."""
+"""Limits of a header block: its bytes, those of its decoded headers, and its CONTINUATION
+frames."""
 ASSUMED_MAX_STREAMS = 100
 """Maximum concurrent streams until the server announces its own."""
 MAX_WAITING_REQUESTS = 10_000
 """Requests that wait until the server accepts more streams."""
-MAX_STREAM_ID = (1 << 31) - 1
 WRITE_BUFFER_BYTES = 4 << 20
 MAX_UNREAD_REPLIES = 1000
 """The maximum number of replies to PING and SETTINGS frames that the server has not read."""
@@ -57,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._max_streams = ASSUMED_MAX_STREAMS
         self._send_window = self._initial_send_window = frames.DEFAULT_WINDOW
         self._unacknowledged = 0
-        self._decoder = HeaderDecoder()
+        self._decoder = Decoder(list_bytes=MAX_HEADER_LIST_BYTES)
         self._block: tuple[int, int, bytearray, int] | None = None
         self._reading_paused = False
         self._unread_replies = 0
@@ -393,7 +395,10 @@ class Connection(asyncio.Protocol):
             self._on_header_block(stream_id, first_flags, bytes(block))
 
     def _on_header_block(self, stream_id: int, flags: int, block: bytes) -> None:
-        headers = self._decoder.decode(block)
+        try:
+            headers = dict(self._decoder.decode(block))
+        except HpackError as error:
+            raise ProtocolError(f"invalid headers: {error}") from error
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -441,7 +446,7 @@ class Connection(asyncio.Protocol):
         if stream_id or len(payload) % frames.SETTING.size:
             raise ProtocolError("an invalid SETTINGS frame")
         if flags & frames.ACK:
-            self._decoder.forbid_dynamic_table()
+            self._decoder.forbid_table()
             return
         for key, value in frames.SETTING.iter_unpack(payload):
             if key == frames.MAX_CONCURRENT_STREAMS:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TypeAlias
 
-from kapiserver.storage.etcd.http2_frames import Headers
+Headers: TypeAlias = Mapping[bytes, bytes]
+"""The headers or trailers of a response by name; the last of equal names counts."""
 
 NEVER = float("inf")
 

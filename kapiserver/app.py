@@ -143,7 +143,7 @@ async def _listen(
     serving, certificate = config.serving, config.certificates.tls_cert_file
     url, context = insecure_url, None
     if certificates is not None:
-        context = ReloadingContext(certificates)
+        context = ReloadingContext(certificates, http2=http.http2 is not None)
         port = await http.listen_secure(serving.bind_address, serving.secure_port or 0, context)
         url = f"https://{url_host(serving.bind_address)}:{port}"
     kubeconfig = serving.kubeconfig_out or folder / "kubeconfig" if url else None

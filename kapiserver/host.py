@@ -24,6 +24,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.memory_limit import MemoryLimit, max_memory
 from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
+from kapiserver.apiserver.serving.http2.settings import http2_settings
 from kapiserver.apiserver.serving.listener import ErrorHandler
 from kapiserver.apiserver.serving.process_memory import COLLECTOR, free_in_thread
 from kapiserver.apiserver.serving.server import HttpServer
@@ -51,7 +52,7 @@ class Host:
     """
 
     def __init__(self, config: Config | None = None) -> None:
-        """Take the settings of the process: `max_memory`, `workers`, `http`."""
+        """Take the settings of the process: `max_memory`, `workers`, and those of its fronts."""
         config = config or Config()
         self.offloader = Offloader()
         self._connection_limits = ConnectionLimits()
@@ -62,6 +63,7 @@ class Host:
             COLLECTOR.memory,
         )
         self._front = config.serving.http
+        self._http2 = http2_settings(config.serving)
         self._reuse_port = config.serving.workers > 1
         self._stores: dict[str, _SharedStore] = {}
         """The open stores that only one process may open, by their `storage` setting."""
@@ -75,6 +77,7 @@ class Host:
             self._connection_limits,
             reuse_port=self._reuse_port,
             front=self._front,
+            http2=self._http2,
         )
 
     @asynccontextmanager

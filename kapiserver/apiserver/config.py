@@ -39,6 +39,11 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     insecure_port   None turns plain HTTP off; 0 picks a free port; always on the loopback
     workers         processes that share the ports; limits apply to each
     http            the library that parses requests, one of FRONTS
+    disable_http2_serving   HTTPS speaks HTTP/1.1 only, as it does with aiohttp in any case
+    http2_max_streams_per_connection    requests that a client may have open on one connection;
+                    0 means 100
+    goaway_chance   the part of the requests of HTTP/2 after which the client is sent to another
+                    connection
     kubeconfig_out  file of an administrator's kubeconfig; None means a file in `cert_dir`
     verbosity       1 logs each request, 2 debug messages too
     """
@@ -48,6 +53,9 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     insecure_port: int | None = None
     workers: int = 1
     http: str = HTTPTOOLS
+    disable_http2_serving: bool = True
+    http2_max_streams_per_connection: int = 0
+    goaway_chance: float = 0.0
     kubeconfig_out: Path | None = None
     verbosity: int = 0
 

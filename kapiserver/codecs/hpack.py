@@ -226,13 +226,20 @@ def encode_integer(number: int, prefix: int, flags: int) -> bytes:
     return bytes(encoded)
 
 
-@functools.lru_cache(maxsize=512)
-def _encoded_name(name: bytes) -> bytes:
-    """Encode the name of a field that nobody adds to a table."""
+@functools.lru_cache(maxsize=256)
+def encode_name(name: bytes) -> bytes:
+    """Encode the name of a field; its value follows by `encode_string`. Nobody adds the field to a
+    table."""
     number = _NAME_NUMBERS.get(name)
     if number is not None:
         return encode_integer(number, 0x0F, 0x10)
-    return b"\x10" + encode_integer(len(name), 0x7F, 0) + name
+    return b"\x10" + encode_string(name)
+
+
+def encode_string(text: bytes) -> bytes:
+    """Encode a value."""
+    size = len(text)
+    return (bytes((size,)) if size < 0x7F else encode_integer(size, 0x7F, 0)) + text
 
 
 def encode_field(name: bytes, value: bytes) -> bytes:
@@ -240,9 +247,7 @@ def encode_field(name: bytes, value: bytes) -> bytes:
     number = _FIELD_NUMBERS.get((name, value))
     if number is not None:
         return bytes((0x80 | number,))
-    size = len(value)
-    length = bytes((size,)) if size < 0x7F else encode_integer(size, 0x7F, 0)
-    return _encoded_name(name) + length + value
+    return encode_name(name) + encode_string(value)
 
 
 def encode(fields: Iterable[Field]) -> bytes:

@@ -279,7 +279,7 @@ async def _listen(
     if serving.insecure_port is not None:
         url = f"http://{LOOPBACK}:{await http.listen_insecure(serving.insecure_port)}"
     if certificates is not None:
-        context = ReloadingContext(certificates)
+        context = ReloadingContext(certificates, http2=http.http2 is not None)
         port = await http.listen_secure(serving.bind_address, serving.secure_port or 0, context)
         url = f"https://{url_host(serving.bind_address)}:{port}"
         folder = server.config.certificates.cert_dir

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kapiserver.flags.values import port
+from kapiserver.flags.values import DEFAULTS, boolean, goaway_chance, port, stream_count
 
 
 def add_address_flags(group: argparse._ArgumentGroup) -> None:
@@ -17,4 +17,27 @@ def add_address_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--secure-port", type=port, default=6443, metavar="PORT",
         help="Port for HTTPS, from 0 to 65535; 0 picks a free port. Default: %(default)s.",
+    )  # fmt: skip
+    _add_http2_flags(group)
+
+
+def _add_http2_flags(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--disable-http2-serving", type=boolean, nargs="?", const=True, metavar="BOOL",
+        default=DEFAULTS.disable_http2_serving,
+        help="Serve HTTPS by HTTP/1.1 only. Without it, clients that offer HTTP/2 get it. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--http2-max-streams-per-connection", type=stream_count, metavar="N",
+        default=DEFAULTS.http2_max_streams_per_connection,
+        help="Number of requests, up to 10000, that a client may have open on one connection of "
+        "HTTP/2; 0 means 100. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--goaway-chance", type=goaway_chance, metavar="FRACTION",
+        default=DEFAULTS.goaway_chance,
+        help="Part of the requests of HTTP/2, from 0 to 0.02, after which the client is asked to "
+        "open a new connection, so that clients spread over several servers behind a load "
+        "balancer. Default: %(default)s.",
     )  # fmt: skip

@@ -35,6 +35,20 @@ def simulated_nodes(text: str) -> int:
     return _number(text, 0, 10_000)
 
 
+def stream_count(text: str) -> int:
+    """Return a number of streams of a connection; 0 means the default. Raises
+    ArgumentTypeError."""
+    return _number(text, 0, 10_000)
+
+
+def goaway_chance(text: str) -> float:
+    """Return a part of the requests; the limit is kube-apiserver's. Raises ArgumentTypeError."""
+    chance = fraction(text)
+    if chance > 0.02:
+        raise argparse.ArgumentTypeError(f"{text!r} is greater than 0.02")
+    return chance
+
+
 def count(text: str) -> int:
     """Return a number from 0. Raises ArgumentTypeError."""
     return _number(text, 0, 1 << 31)

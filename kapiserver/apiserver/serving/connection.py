@@ -208,6 +208,9 @@ class Connection(AcceptedConnection):
             # After `_unparsed` is empty: `resume_reading` does nothing while bytes wait.
             self.resume_reading()
 
+    def shut_down(self) -> None:
+        """Do nothing: the next response says that the connection closes."""
+
     def stop(self) -> None:
         """Cancel the running request, and close the connection."""
         if self._task is not None:
@@ -437,9 +440,34 @@ class Connection(AcceptedConnection):
         self.transport.write(response_head(response, framing) + body)
 
 
+class RequestClient(Protocol):
+    """The client of a request: its connection, or its stream of a connection.
+
+    remote      the address
+    certificate the TLS certificate, or None
+    has_gone    reports whether the client has gone
+    """
+
+    @property
+    def remote(self) -> str: ...
+
+    @property
+    def certificate(self) -> Certificate | None: ...
+
+    @property
+    def has_gone(self) -> Callable[[], bool]: ...
+
+    @property
+    def on_authenticated(self) -> Callable[[], None]:
+        """Called when the request has authenticated."""
+
+    def call_when_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` when the client goes during the request."""
+
+
 def request_from(
     head: RequestHead,
-    connection: Connection,
+    client: RequestClient,
     user: User,
     open_sink: Callable[[], WatchSink] = no_stream,
 ) -> Request:
@@ -453,13 +481,13 @@ def request_from(
         info=parse_request_info(head.method, target.path, target.query),
         read_body=head.body.read,
         stream_body=head.body.pieces,
-        remote=connection.remote,
+        remote=client.remote,
         uri=head.target,
-        certificate=connection.certificate,
+        certificate=client.certificate,
         open_sink=open_sink,
-        has_gone=connection.has_gone,
-        on_gone=connection.call_when_lost,
-        on_authenticated=connection.on_authenticated,
+        has_gone=client.has_gone,
+        on_gone=client.call_when_lost,
+        on_authenticated=client.on_authenticated,
         user=user,
     )
 

@@ -1,25 +1,31 @@
-"""The front for HTTP/1.1: passes the requests of connections on, and drains the connections.
+"""Passes the requests of connections on, and drains the connections.
 
-`serving/connection.py` reads the requests, `serving/http_exchange.py` writes the responses. Knows
-no Kubernetes.
+A connection speaks HTTP/1.1 (`serving/connection.py` reads its requests, `serving/http_exchange.py`
+writes the responses), or HTTP/2 if the listener has settings for it and the client has chosen it in
+the TLS handshake (`serving/http2/`). Knows no Kubernetes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
+from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
 from kapiserver.apiserver.serving.connection import Connection
 from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
-from kapiserver.apiserver.serving.exchange import Dispatcher
+from kapiserver.apiserver.serving.exchange import Dispatcher, Exchange
+from kapiserver.apiserver.serving.http2.settings import Http2Settings
 from kapiserver.apiserver.serving.http_exchange import HttpExchange
+from kapiserver.apiserver.serving.negotiated_connection import NegotiatedConnection
 from kapiserver.apiserver.serving.request_parser import RequestHead
+from kapiserver.apiserver.serving.tls_context import HTTP2
 from kapiserver.apiserver.user import User
 
 CLOSE_SECONDS = 1.0
@@ -32,11 +38,25 @@ ErrorHandler: TypeAlias = Callable[[Request, Exception], Response]
 """Returns the error response for a request that never reaches a handler."""
 
 
+class _Connection(Protocol):
+    """A connection of either protocol."""
+
+    def shut_down(self) -> None:
+        """Let the client send its next requests on another connection."""
+
+    def stop(self) -> None:
+        """Cancel the running requests, and close the connection."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+
+
 class Listener:
     """Calls `handle` for the requests of every connection that a socket accepts.
 
     user                of requests before authentication
     incomplete_headers  shared by the listeners of a server
+    http2               None for connections that speak HTTP/1.1 only
     connections         that are open
     """
 
@@ -47,17 +67,30 @@ class Listener:
         *,
         user: User,
         incomplete_headers: IncompleteHeaders | None = None,
+        http2: Http2Settings | None = None,
     ) -> None:
         self._dispatcher = Dispatcher(handle, user=user)
         self._error_response = error_response
         self.incomplete_headers = incomplete_headers or IncompleteHeaders()
-        self.connections: set[Connection] = set()
+        self._http2 = http2
+        self.connections: set[_Connection] = set()
         self._all_closed = asyncio.Event()
         self._drained = False
 
-    def __call__(self) -> Connection:
+    def __call__(self) -> AcceptedConnection:
         """Return the protocol of a new connection."""
-        return Connection(self)
+        if self._http2 is None:
+            return Connection(self)
+        return NegotiatedConnection(functools.partial(self._connect, self._http2))
+
+    def _connect(self, http2: Http2Settings, protocol: str | None) -> AcceptedConnection:
+        """Return the protocol of a connection that has negotiated HTTP/2, or nothing."""
+        if protocol != HTTP2:
+            return Connection(self)
+        # Imported at the first connection, so that a start costs nothing.
+        from kapiserver.apiserver.serving.http2.connection import Http2Connection
+
+        return Http2Connection(self, http2)
 
     def error_response(self, request: Request, error: ServerError) -> Response:
         """Return the error response for a request that never reaches a handler."""
@@ -68,9 +101,12 @@ class Listener:
         connections, and abort the connections of clients that do not read. The caller has stopped
         accepting new ones.
 
-        From now on responses carry `Connection: close`. Idle connections stay open for
-        `LAST_REQUEST_SECONDS`, so that a request on its way gets a response too."""
+        From now on responses carry `Connection: close`, and clients of HTTP/2 get GOAWAY. Idle
+        connections stay open for `LAST_REQUEST_SECONDS`, so that a request on its way gets a
+        response too."""
         self._dispatcher.close_streams()
+        for connection in tuple(self.connections):
+            connection.shut_down()
         if self.connections:
             await _wait(self._all_closed, min(seconds, LAST_REQUEST_SECONDS))
         await self._dispatcher.wait_finished(seconds)
@@ -84,13 +120,15 @@ class Listener:
         if self.connections:
             await _wait(self._all_closed, CLOSE_SECONDS)
 
-    def connection_made(self, connection: Connection) -> None:
+    def connection_made(self, connection: _Connection) -> None:
         """Track a connection; abort one that arrives after `drain` has closed the others."""
         self.connections.add(connection)
         if self._drained:
             connection.abort()
+        elif self._dispatcher.draining:
+            connection.shut_down()
 
-    def connection_lost(self, connection: Connection) -> None:
+    def connection_lost(self, connection: _Connection) -> None:
         """Forget a closed connection."""
         self.connections.discard(connection)
         if self._dispatcher.draining and not self.connections:
@@ -104,6 +142,10 @@ class Listener:
         finally:
             connection.on_lost = connection.stream = None
         return exchange.keep_alive
+
+    async def dispatch(self, exchange: Exchange) -> None:
+        """Respond to a request of HTTP/2."""
+        await self._dispatcher.dispatch(exchange)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -32,7 +32,7 @@ def response_head(response: Response | StreamResponse, framing: str) -> bytes:
     content_type = f"Content-Type: {media_type}\r\n" if media_type else ""
     return (
         f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\n{lines}"
-        f"{content_type}{_date(int(time.time()))}{framing}\r\n"
+        f"{content_type}Date: {http_date(int(time.time()))}\r\n{framing}\r\n"
     ).encode("utf-8", "surrogateescape")
 
 
@@ -43,8 +43,9 @@ def switching_head(headers: Headers) -> bytes:
 
 
 @functools.lru_cache(maxsize=2)
-def _date(second: int) -> str:
-    return f"Date: {formatdate(second, usegmt=True)}\r\n"
+def http_date(second: int) -> str:
+    """Return the value of the header Date for a second since the epoch."""
+    return formatdate(second, usegmt=True)
 
 
 def chunk(piece: bytes) -> bytes:

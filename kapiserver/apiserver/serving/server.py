@@ -15,6 +15,7 @@ from kapiserver.apiserver.config import AIOHTTP, HTTPTOOLS
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.serving.acceptor import Acceptor
 from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
+from kapiserver.apiserver.serving.http2.settings import Http2Settings
 from kapiserver.apiserver.serving.listener import ErrorHandler, Listener
 from kapiserver.apiserver.user import ANONYMOUS, UNSECURED, User
 
@@ -44,6 +45,7 @@ class HttpServer:
 
     reuse_port  several processes listen on the same port
     front       the library that parses requests, one of `config.FRONTS`
+    http2       None for HTTP/1.1 only; connections without TLS never speak HTTP/2
     """
 
     def __init__(
@@ -54,9 +56,11 @@ class HttpServer:
         *,
         reuse_port: bool,
         front: str = HTTPTOOLS,
+        http2: Http2Settings | None = None,
     ) -> None:
         self._handle = handle
         self._front = front
+        self.http2 = http2
         self._error_response = error_response
         self._reuse_port = reuse_port
         self._endpoints: list[_Endpoint] = []
@@ -68,7 +72,8 @@ class HttpServer:
         return await self._listen(LOOPBACK, port, UNSECURED, None)
 
     async def listen_secure(self, address: str, port: int, context: ssl.SSLContext) -> int:
-        """Listen with TLS; return the port, which the system chooses for 0. Raises OSError."""
+        """Listen with TLS; return the port, which the system chooses for 0. The context offers
+        HTTP/2 only if the server has settings for it. Raises OSError."""
         return await self._listen(address or None, port, ANONYMOUS, context)
 
     async def listen_plain(self, address: str, port: int) -> int:
@@ -79,13 +84,13 @@ class HttpServer:
     async def _listen(
         self, address: str | None, port: int, user: User, context: ssl.SSLContext | None
     ) -> int:
-        listener = self._listener(user)
+        listener = self._listener(user, self.http2 if context is not None else None)
         acceptor = Acceptor(listener, self._limits.unauthenticated, context)
         await acceptor.listen(address, port, reuse_port=self._reuse_port)
         self._endpoints.append(_Endpoint(acceptor=acceptor, listener=listener))
         return acceptor.port
 
-    def _listener(self, user: User) -> _Listener:
+    def _listener(self, user: User, http2: Http2Settings | None) -> _Listener:
         if self._front == AIOHTTP:
             from kapiserver.apiserver.serving.aiohttp_listener import AiohttpListener  # slow import
 
@@ -97,6 +102,7 @@ class HttpServer:
             self._error_response,
             user=user,
             incomplete_headers=self._limits.incomplete_headers,
+            http2=http2,
         )
 
     async def drain(self, seconds: float) -> None:

@@ -10,12 +10,29 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context
+from typing import Protocol
 
 from kapiserver.apiserver.serving.response_head import chunk
 
 PIECE_BYTES = 64 << 10
 """Bytes that the connection gets at once. More frames wait in the sink: there all streams share the
 bytes of an event, while the connection encrypts a copy for each."""
+
+
+class SinkTransport(Protocol):
+    """What a sink writes to: the client's connection, or a stream of it."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or keep them until the client takes them."""
+
+    def get_write_buffer_size(self) -> int:
+        """Return the number of bytes that are kept."""
+
+    def is_closing(self) -> bool:
+        """Report whether nothing more can be sent."""
+
+    def abort(self) -> None:
+        """Close at once."""
 
 
 class StreamSink:
@@ -40,7 +57,7 @@ class StreamSink:
 
     def __init__(
         self,
-        transport: asyncio.WriteTransport,
+        transport: SinkTransport,
         drain: Callable[[], Awaitable[None]],
         *,
         chunked: bool,

@@ -73,11 +73,15 @@ class Credentials(Struct, frozen=True, kw_only=True):
     named: tuple[NamedPair, ...]
     settings: TLSSettings
 
-    def server_context(self) -> ssl.SSLContext:
+    def server_context(self, *, http2: bool = False) -> ssl.SSLContext:
         """Return the TLS context of the listening socket; client certificates are optional.
-        Raises ValueError for an unusable file."""
+        `http2` offers HTTP/2 to clients. Raises ValueError for an unusable file."""
         return server_context(
-            self.serving, trusted=self.trusted, settings=self.settings, named=self.named
+            self.serving,
+            trusted=self.trusted,
+            settings=self.settings,
+            named=self.named,
+            http2=http2,
         )
 
     def files(self) -> Iterator[Path]:

@@ -18,6 +18,9 @@ from kapiserver.api.certificates.pem import COMMON_NAME, alternative_names, subj
 from kapiserver.api.names import dns1123_subdomain
 from kapiserver.apiserver.serving.tls_settings import NamedPair, Pair, TLSSettings
 
+HTTP1, HTTP2 = "http/1.1", "h2"
+"""The names of the protocols in the handshake (ALPN)."""
+
 _SniCallback: TypeAlias = Callable[[ssl.SSLObject, str | None, ssl.SSLContext], None]
 
 
@@ -27,15 +30,18 @@ def server_context(
     trusted: Sequence[Path],
     settings: TLSSettings,
     named: Sequence[NamedPair] = (),
+    http2: bool = False,
 ) -> ssl.SSLContext:
     """Return the context of a listening socket; client certificates are optional, and must be
-    signed by a CA in the `trusted` files. Raises ValueError for an unusable file."""
+    signed by a CA in the `trusted` files. `http2` offers HTTP/2 before HTTP/1.1. Raises ValueError
+    for an unusable file."""
     context = _context(default, trusted, settings)
+    contexts = [_named_context(index, each, trusted, settings) for index, each in enumerate(named)]
     if named:
-        contexts = [
-            _named_context(index, each, trusted, settings) for index, each in enumerate(named)
-        ]
         context.sni_callback = _choose_by_name(_by_name(named, contexts))
+    # The context of a name negotiates the protocol with its own list.
+    for each in (context, *contexts):
+        each.set_alpn_protocols([HTTP2, HTTP1] if http2 else [HTTP1])
     return context
 
 
@@ -60,7 +66,6 @@ def _context(pair: Pair, trusted: Sequence[Path], settings: TLSSettings) -> ssl.
             raise ValueError(f"{path} contains no certificate: {error.reason}") from error
         except OSError as error:
             raise ValueError(f"cannot read {path}: {error}") from error
-    context.set_alpn_protocols(["http/1.1"])
     return context
 
 

@@ -29,15 +29,17 @@ class ReloadingContext(ssl.SSLContext):
     session from before a change cannot be resumed, so a client whose CA was removed cannot return.
     """
 
-    def __new__(cls, credentials: Credentials) -> ReloadingContext:  # noqa: ARG004 - of __init__
+    def __new__(cls, credentials: Credentials, *, http2: bool = False) -> ReloadingContext:  # noqa: ARG004 - of __init__
         """Make a server's context; SSLContext takes the protocol here and not in __init__."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
-    def __init__(self, credentials: Credentials) -> None:
-        """Load the files. Raises ValueError for an unusable file."""
+    def __init__(self, credentials: Credentials, *, http2: bool = False) -> None:
+        """Load the files. `http2` offers HTTP/2 to clients. Raises ValueError for an unusable
+        file."""
         self._credentials = credentials
+        self._http2 = http2
         self._states = self._file_states()
-        self._current = credentials.server_context()
+        self._current = credentials.server_context(http2=http2)
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
         """Return the TLS layer of a new connection; asyncio and uvloop call this for each."""
@@ -49,7 +51,7 @@ class ReloadingContext(ssl.SSLContext):
         """Load the files again, even if they look unchanged. Logs an unusable file."""
         self._states = self._file_states()
         try:
-            self._current = self._credentials.server_context()
+            self._current = self._credentials.server_context(http2=self._http2)
         except ValueError as error:
             _log.error("the changed certificates are not used: %s", error)
         else:

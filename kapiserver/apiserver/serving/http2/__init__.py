@@ -1,0 +1,1 @@
+"""The front for HTTP/2: `protocol` is its pure core, `connection` the shell on a socket."""

@@ -1,0 +1,40 @@
+"""Encodes the heads of HTTP/2 responses as header blocks. Pure but for the date."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+from kapiserver.apiserver.response import Response, StreamResponse
+from kapiserver.apiserver.serving.http2.request_fields import CONNECTION_HEADERS
+from kapiserver.apiserver.serving.response_head import http_date
+from kapiserver.codecs.hpack import encode_field, encode_name, encode_string
+
+_CONTENT_TYPE, _CONTENT_LENGTH = encode_name(b"content-type"), encode_name(b"content-length")
+
+
+def encode_head(response: Response | StreamResponse, length: int | None = None) -> bytes:
+    """Return the header block of a response. `length` is its Content-Length, None for none."""
+    block = [_status_and_date(response.status, int(time.time()))]
+    for name, value in response.headers:
+        encoded = _header_name(name)
+        if encoded:
+            block += (encoded, encode_string(value.encode("utf-8", "surrogateescape")))
+    if response.media_type:
+        block += (_CONTENT_TYPE, encode_string(response.media_type.encode()))
+    if length is not None:
+        block += (_CONTENT_LENGTH, encode_string(b"%d" % length))
+    return b"".join(block)
+
+
+@functools.lru_cache(maxsize=8)
+def _status_and_date(status: int, second: int) -> bytes:
+    date = encode_field(b"date", http_date(second).encode())
+    return encode_field(b":status", b"%d" % status) + date
+
+
+@functools.lru_cache(maxsize=256)
+def _header_name(name: str) -> bytes:
+    """Return the encoded name of a header, b"" for one that no message of HTTP/2 has."""
+    lower = name.lower()
+    return b"" if lower in CONNECTION_HEADERS else encode_name(lower.encode())

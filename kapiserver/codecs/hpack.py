@@ -24,6 +24,8 @@ FIELD_OVERHEAD = 32
 """What a field counts beside the bytes of its name and value."""
 NO_TABLE = b"\x20"
 """Begins a block: the encoder uses no table from now on."""
+MAX_FIELDS = 1000
+"""Fields of a block. They may be very small, and decoding each takes time."""
 MAX_CACHED_BLOCKS, MAX_CACHED_BLOCK_BYTES = 32, 128
 MAX_CACHED_STRING_BYTES, MAX_CACHED_STRINGS_BYTES = 2048, 8192
 """What a decoder remembers: blocks that did not change its table, and Huffman codes."""
@@ -140,9 +142,9 @@ class Decoder:
                     self._add(field)
                     is_pure = False
             size += len(field[0]) + len(field[1]) + FIELD_OVERHEAD
-            if size > limit:
-                raise HeaderListTooLarge("the headers are too large")
             fields.append(field)
+            if size > limit or len(fields) > MAX_FIELDS:
+                raise HeaderListTooLarge("the headers are too large, or too many")
         return fields, is_pure
 
     def _field(self, number: int) -> Field:

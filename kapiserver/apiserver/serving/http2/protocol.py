@@ -234,7 +234,8 @@ class ServerProtocol:
         elif kind == frames.PRIORITY:
             self._on_priority(stream_id, payload)
         elif kind == frames.GOAWAY:
-            check_frame(stream_id == 0 and len(payload) >= 8, frames.PROTOCOL_ERROR)
+            check_frame(stream_id == 0, frames.PROTOCOL_ERROR)
+            check_frame(len(payload) >= 8)
             self._has_left = True
         elif kind == frames.PUSH_PROMISE:
             raise ConnectionFault(frames.PROTOCOL_ERROR, "a client does not push")

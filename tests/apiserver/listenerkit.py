@@ -67,7 +67,7 @@ def _stream(request: Request) -> AnyResponse:
     return StreamResponse(media_type="application/json", sink=sink, timeout=timeout)
 
 
-async def _handle(request: Request) -> AnyResponse:
+async def handle(request: Request) -> AnyResponse:
     request.on_complete(lambda completed_request: OUTCOMES.append(completed_request.outcome))
     if request.path == "/slices":
         return Response(body=_slices(b"a" * 10, b"", b"b" * 20))
@@ -101,7 +101,7 @@ async def _handle(request: Request) -> AnyResponse:
     return text_response(f"{request.method} {request.path} {sorted(request.query.items())}")
 
 
-def _error_response(request: Request, error: Exception) -> Response:
+def refuse(request: Request, error: Exception) -> Response:
     return text_response(str(error), status=409)
 
 
@@ -111,8 +111,8 @@ FRONT: ContextVar[str] = ContextVar("FRONT", default=HTTPTOOLS)
 
 def _listener() -> Any:
     if FRONT.get() == AIOHTTP:
-        return AiohttpListener(_handle, user=ANONYMOUS, incomplete_headers=IncompleteHeaders())
-    return Listener(_handle, _error_response, user=ANONYMOUS)
+        return AiohttpListener(handle, user=ANONYMOUS, incomplete_headers=IncompleteHeaders())
+    return Listener(handle, refuse, user=ANONYMOUS)
 
 
 @asynccontextmanager

@@ -1,15 +1,18 @@
 """Creation, reuse and renewal of certificates."""
 
+import contextlib
 import ssl
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography import x509
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving import kubeconfig, tls
+from kapiserver.apiserver.serving.tls_settings import NamedPair
 
 NOW = datetime.now(UTC)
 FILES = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
@@ -99,3 +102,22 @@ def test_kubeconfig(tmp_path: Path) -> None:
     path.write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(kubeconfig.ForeignKubeconfig):
         kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", credentials=certificates)
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+@pytest.mark.parametrize("http2", [False, True])
+def test_protocols(tmp_path: Path, http2: bool, is_named: bool) -> None:
+    """Clients that offer HTTP/2 get it if it is on, also with the certificate of a name."""
+    certificates = tls.ensure_certificates(Config(), tmp_path)
+    if is_named:
+        named = NamedPair(pair=certificates.serving, names=("localhost",))
+        certificates = msgspec.structs.replace(certificates, named=(named,))
+    client = ssl.create_default_context(cafile=str(certificates.ca))
+    client.set_alpn_protocols(["http/1.1", "h2"])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = certificates.server_context(http2=http2).wrap_bio(incoming, outgoing, server_side=True)
+    theirs = client.wrap_bio(outgoing, incoming, server_hostname="localhost")
+    for side in (theirs, ours, theirs, ours):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    assert ours.selected_alpn_protocol() == ("h2" if http2 else "http/1.1")

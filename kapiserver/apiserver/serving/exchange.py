@@ -1,8 +1,9 @@
 """The contract between the protocols of HTTP and the handlers: one request, and its response.
 
 A front speaks a protocol: it makes an Exchange for each request and passes it to the Dispatcher.
-Nothing behind the Dispatcher knows which front that is. `serving/http_exchange.py` is the front for
-HTTP/1.1 with httptools. Knows no protocol and no Kubernetes.
+Nothing behind the Dispatcher knows which front that is. The fronts are `serving/http_exchange.py`
+for HTTP/1.1 with httptools, `serving/aiohttp_exchange.py`, and `serving/http2/exchange.py`. Knows
+no protocol and no Kubernetes.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ class Exchange(Protocol):
 
         A stream ends when its sink is closed, its time is over, or the client disconnects. A
         response that changes the protocol ends when either side closes. An error aborts the
-        connection, so that the client sees the failure. `is_last` closes the connection after the
-        response.
+        connection, or its stream of HTTP/2, so that the client sees the failure. `is_last` closes a
+        connection of HTTP/1.1 after the response.
         """
 
     def close_stream(self) -> None:
         """End the stream that the request has opened, if it has. Idempotent."""
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection, or its stream of HTTP/2, at once."""
 
 
 class Dispatcher:

@@ -14,9 +14,9 @@ from kapiserver.apiserver.serving.http2 import limits
 from kapiserver.apiserver.serving.http2.events import StreamLost
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol, State
 from kapiserver.codecs import http2_frames as frames
+from kapiserver.codecs.hpack import encode
 from kapiserver.codecs.http2_frames import ACK, END_STREAM, MAX_STREAM_ID, frame, reset
 from tests.apiserver.http2.protocolkit import (
-    GET,
     POST,
     START,
     Client,
@@ -45,6 +45,7 @@ class Library:
                 h2.settings.SettingCodes.MAX_FRAME_SIZE: frame_bytes,
             },
         )
+        self._client.max_inbound_frame_size = frame_bytes
         self._client.initiate_connection()
         self.received: dict[int, bytes] = {}
         self.ended: set[int] = set()
@@ -137,30 +138,32 @@ SENSIBLE = st.sampled_from((
 INPUT = st.lists(st.one_of(SENSIBLE, FRAMES, st.binary(max_size=20)), max_size=12).map(b"".join)
 
 
-@given(received=INPUT, step=st.integers(1, 100), leaves_at=st.integers(0, 400))
+@given(received=INPUT, step=st.integers(1, 100), leaves_at=st.integers(0, 9))
 def test_any_input(received: bytes, step: int, leaves_at: int) -> None:
-    """No input raises; all output is whole frames; each request ends; the pieces in which bytes
-    arrive make no difference."""
-    outputs = []
-    for size in (step, len(received) or 1):
-        client = Client()
-        client.send(START)
-        for start in range(0, len(received), size):
-            client.send(received[start : start + size])
-            if size == step and start <= leaves_at < start + size:
-                client.protocol.shut_down()
-        if size == step and 0 <= leaves_at < len(received):
-            continue  # the frames of a shutdown lie between the others
-        outputs.append([each for each in client.sent if each.kind != frames.WINDOW_UPDATE])
-    for event in client.requests.values():
-        if not event.stream.is_closed:
-            client.respond(event)
-    client.protocol.fail(0, "the end")
+    """No input raises, all output is whole frames, and each request ends."""
+    client = Client()
+    client.send(START)
+    for number, start in enumerate(range(0, len(received), step)):
+        client.send(received[start : start + step])
+        if number == leaves_at:
+            client.protocol.shut_down()
+    client.protocol.fail(frames.NO_ERROR, "the end")
     client.take()
+    assert client.sent[-1].kind == frames.GOAWAY
     assert client.protocol.is_idle
     assert all(event.stream.is_closed for event in client.requests.values())
-    if len(outputs) == 2:
-        assert [each.stream for each in outputs[0]] == [each.stream for each in outputs[1]]
+
+
+@given(received=INPUT, step=st.integers(1, 100))
+def test_any_pieces(received: bytes, step: int) -> None:
+    """The pieces in which bytes arrive make no difference."""
+    results = []
+    for size in (step, len(received) or 1):
+        client = connected(answer=None)
+        for start in range(0, len(received), size):
+            client.send(received[start : start + size])
+        results.append((client.bodies, client.lost, client.sent, client.protocol.state))
+    assert results[0] == results[1]
 
 
 def test_body_behind_its_headers() -> None:
@@ -186,7 +189,6 @@ def test_shutdown() -> None:
     assert (last.kind, last.number) == (frames.GOAWAY, 3)
     assert client.send(headers(5), headers(7, POST, end=False), data(7, b"x" * 99)) == []
     assert set(client.requests) == {1, 3}
-    client.respond(client.requests[3]) if client.answer else None
     client.answer = b"ok"
     client.respond(client.requests[3])
     client.send(data(1, b"body", end=True))
@@ -225,10 +227,7 @@ def test_continue() -> None:
     client = connected(answer=None)
     client.send(headers(1, POST, end=False))
     client.protocol.send_continue(client.requests[1].stream)
-    assert (
-        client.take()[-1].payload
-        == b"\x20\x18\x03100"[:1] + b"\x18\x03100"[:0] + (client.sent[-1].payload[1:])
-    )
+    client.take()
     assert client.fields(1) == {":status": "100"}
 
 
@@ -263,11 +262,7 @@ def test_long_response_headers(count: int) -> None:
     """A header block that needs several frames is continued."""
     client = connected(answer=None)
     client.send(headers(1))
-    block = b"\x88\x10\x01x" + b"\x7f\xe1\xd3\x03"[: 1 if count == 1 else 4]
-    if count == 1:
-        block = b"\x88\x10\x01x\x01y"
-    else:
-        block = b"\x88\x10\x01x\x7f" + b"\xe1\xd3\x03" + b"y" * 60_000
+    block = encode([(b":status", b"200"), (b"x", b"y" * count)])
     client.protocol.send(client.requests[1].stream, head=block, is_last=True)
     sent = client.take()
     assert sent[0].kind == frames.HEADERS
@@ -284,4 +279,3 @@ def test_streams_are_lost_with_the_connection() -> None:
     lost = protocol.receive(frame(frames.PING, 0, 1, bytes(8)), 0)
     assert [event.stream.id for event in lost if isinstance(event, StreamLost)] == [1, 3]
     assert split_frames(protocol.take_output(limits.STREAM_WINDOW))[-1].kind == frames.GOAWAY
-    assert GET

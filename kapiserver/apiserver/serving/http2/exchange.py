@@ -206,7 +206,7 @@ class Http2Exchange:
 
     def is_closing(self) -> bool:
         """Report whether nothing more can be sent."""
-        return self._stream.is_closed
+        return self._is_lost or self._stream.is_closed
 
     async def wait_writable(self) -> None:
         """Return when all bytes are on their way. Raises ConnectionResetError."""

@@ -38,7 +38,7 @@ class FrameReader:
     """Reads the frames of one connection.
 
     has_preface     whether the client has sent its preface and SETTINGS
-    block_bytes     bytes of a header block that is incomplete
+    block_bytes     bytes of the frames of a header block that is incomplete
     """
 
     __slots__ = ("_block", "_block_flags", "_block_stream", "_buffer", "_skips_preface",
@@ -110,7 +110,7 @@ class FrameReader:
         # The padding and the priority are in the first frame, whose rest begins the block.
         payload = unpad(payload, flags, keep_priority=True)
         self._block_stream, self._block_flags = stream_id, flags & ~frames.PADDED
-        self._block, self.block_bytes = [payload], len(payload)
+        self._block, self.block_bytes = [payload], _HEAD_BYTES + len(payload)
         return None
 
     def _continue_block(self, frame: Frame) -> Frame | None:
@@ -118,7 +118,7 @@ class FrameReader:
         if not self._block_stream or stream_id != self._block_stream:
             raise ConnectionFault(frames.PROTOCOL_ERROR, "CONTINUATION continues nothing")
         self._block.append(payload)
-        self.block_bytes += len(payload)
+        self.block_bytes += _HEAD_BYTES + len(payload)
         if self.block_bytes > HEADER_LIST_BYTES or len(self._block) > MAX_CONTINUATIONS:
             raise ConnectionFault(frames.ENHANCE_YOUR_CALM, "a header block is too long")
         if not flags & END_HEADERS:

@@ -100,7 +100,7 @@ CASES = (
     Case("missed/no_finalizer", "delete", "missed|killed", r"data-db", KOPF),
     Case("missed/secret_order", "with_secret", "late", r"Failed"),
     Case("creation-by-cache", "scale_up", "saw the state|late", r"configmaps default/db-", GO),
-    Case("conflicts/finalizers_list", "delete", "writer", r"finalizer"),
+    Case("conflicts/replaced_annotations", "grow", "writer", r"writer|annotations"),
     Case("conflicts/give_up", "grow", "writer|409", r"example.com/allocated"),
     Case("put-without-version", "grow", "writer", r"configmaps default/db-settings", NODE),
     Case("refusals/quota", "create", "refus|403|quota", r"Failed"),

@@ -9,24 +9,22 @@ from tests.explore.operators.kube import CLAIMS, DATABASES, Operator, claim, is_
 
 
 class Claims(Operator):
-    watched = (CLAIMS,)
-
     async def reconcile(self, name: str) -> None:
         database = self.objects.get(name)
         if database is None or is_deleting(database):
             return
-        wanted = _claims(database)
-        for member in wanted:
-            if member not in self.caches[CLAIMS].objects:
-                await self.client.create_if_missing(CLAIMS, claim(database, member))
-        surplus = self._existing(name) - wanted
+        wanted, existing = _claims(database), await self._existing(name)
+        for member in wanted - existing:
+            await self.client.create_if_missing(CLAIMS, claim(database, member))
+        surplus = existing - wanted
         if surplus and self.repaired:
             surplus -= _claims(await self.client.get(DATABASES, name))
         for member in surplus:
             await self.client.delete(CLAIMS, member)
 
-    def _existing(self, name: str) -> set[str]:
-        return {key for key in self.caches[CLAIMS].objects if key.startswith(f"data-{name}-")}
+    async def _existing(self, name: str) -> set[str]:
+        claims = await self.client.list(CLAIMS, labelSelector=f"database={name}")
+        return {item["metadata"]["name"] for item in claims}
 
 
 def _claims(database: dict) -> set[str]:

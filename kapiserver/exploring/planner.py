@@ -22,7 +22,7 @@ from kapiserver.exploring.history import (
     Mark,
     Request,
 )
-from kapiserver.exploring.plans import Injection, Plan, Point, step_point
+from kapiserver.exploring.plans import Injection, Plan, Point, parse_point, step_point
 from kapiserver.exploring.refusals import REFUSALS
 from kapiserver.exploring.states import Names
 
@@ -126,8 +126,10 @@ def make_plans(history: History, names: Names, options: Choice) -> list[Plan]:
 
 def _rank(plan: Plan) -> int:
     """Return 0 for what is most promising: deletions, then creations, then the rest; writes of a
-    status come last."""
-    point = plan.injections[0].point
+    status come last. Of stale views, those of the state before a deletion come first."""
+    injection = plan.injections[0]
+    is_stale = injection.action == "stale"
+    point = parse_point(injection.argument) if is_stale else injection.point
     if point.subresource == "status":
         return 3
     return {"delete": 0, "deletecollection": 0, "create": 1}.get(point.verb, 2)
@@ -302,7 +304,7 @@ def _instances(facts: Facts) -> list[Injection]:
 def _clock_jumps(facts: Facts) -> list[Injection]:
     return [
         Injection("advance", step_point(index), None, str(JUMP_SECONDS))
-        for index in facts.changing[1:2]
+        for index in facts.changing[1:]
     ]
 
 

@@ -29,7 +29,10 @@ func creationByCache(repaired bool) Reconcile {
 		if len(members.Items) < replicas(database) {
 			created := configMap(database, "")
 			created.GenerateName = database.GetName() + "-"
-			return c.Create(ctx, created) // the event of this one brings the next one
+			if err := c.Create(ctx, created); err != nil {
+				return err
+			}
+			return setPhase(ctx, c, database, "Scaling") // whose event brings the next member
 		}
 		slices.SortFunc(members.Items, func(a, b corev1.ConfigMap) int { return strings.Compare(a.Name, b.Name) })
 		for _, surplus := range members.Items[replicas(database):] {
@@ -37,7 +40,7 @@ func creationByCache(repaired bool) Reconcile {
 				return err
 			}
 		}
-		return nil
+		return setPhase(ctx, c, database, "Ready")
 	}
 }
 

@@ -37,6 +37,9 @@ func statusFirst(repaired bool) Reconcile {
 }
 
 func setPhase(ctx context.Context, c client.Client, database *unstructured.Unstructured, phase string) error {
+	if current, _, _ := unstructured.NestedString(database.Object, "status", "phase"); current == phase {
+		return nil
+	}
 	before := client.MergeFrom(database.DeepCopy())
 	if err := unstructured.SetNestedField(database.Object, phase, "status", "phase"); err != nil {
 		return err

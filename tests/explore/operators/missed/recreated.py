@@ -6,7 +6,15 @@ of the first object stay, because they are written when an object is added and r
 deleted. The corrected twin compares them with the object at each event.
 """
 
-from tests.explore.operators.kube import CONFIG_MAPS, Object, Operator, Resource, main, orphan
+from tests.explore.operators.kube import (
+    CONFIG_MAPS,
+    DATABASES,
+    Object,
+    Operator,
+    Resource,
+    main,
+    orphan,
+)
 
 
 class Settings(Operator):
@@ -17,7 +25,8 @@ class Settings(Operator):
     async def reconcile(self, name: str) -> None:
         database = self.objects.get(name)
         if database is None:
-            await self.client.delete(CONFIG_MAPS, f"{name}-settings")
+            if await self.client.get_or_none(DATABASES, name) is None:
+                await self.client.delete(CONFIG_MAPS, f"{name}-settings")
             return
         data = {"storage": database["spec"]["storage"]}
         settings = orphan(database, f"{name}-settings", data=data)

@@ -116,7 +116,9 @@ class Resource(Generic[AnyObject]):
     columns             the columns of tables, besides the name
     selectable_fields   paths of fields for field selectors, as in `.spec.engine`
     scale               the paths of the subresource scale; None: there is none
-    source              where the objects are; None: in the store of the server
+    storage             where the objects are stored, as --storage: `sqlite::memory:`, `sqlite:PATH`
+                        or `etcd:URL,URL,...`; "": in the store of the server
+    source              the objects of a virtual resource; None: they are stored
 
     The subresource `status` exists if the class has a field of that name. `resource_of` returns the
     resource of a class, and of the class of each version. Raises UnusableType for a class that no
@@ -139,6 +141,7 @@ class Resource(Generic[AnyObject]):
         columns: Sequence[Column] = (),
         selectable_fields: Sequence[str] = (),
         scale: Scale | None = None,
+        storage: str = "",
         source: ObjectSource[AnyObject] | None = None,
     ) -> None:
         self.type = type_
@@ -152,6 +155,7 @@ class Resource(Generic[AnyObject]):
         self.storage_version = storage_version or next(iter(self.versions))
         self.functions = Functions()
         self.source = source
+        self.storage = storage
         self._short_names = short_names
         self._categories = categories
         self.namespaced = namespaced
@@ -164,6 +168,8 @@ class Resource(Generic[AnyObject]):
                 declared.__resource__ = self
 
     def _check(self) -> None:
+        if self.storage and self.source is not None:
+            raise ValueError(f"{self.name}: a virtual resource has no storage")
         if self.storage_version not in self.versions:
             raise ValueError(f"{self.name}: there is no version {self.storage_version}")
         for version in self.versions.values():

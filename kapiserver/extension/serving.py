@@ -42,14 +42,13 @@ from kapiserver.extension.delegation import STANDS_ALONE, Delegation
 from kapiserver.extension.handlers import call_handlers, subresource_handlers
 from kapiserver.extension.kinds import declared_kinds
 from kapiserver.extension.resources import Resource
+from kapiserver.extension.stores import Stores, open_stores
 from kapiserver.extension.virtual_store import Place, virtual_stores
 from kapiserver.host import Host
 from kapiserver.server_parts import compose, make_audit, new_client
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
-from kapiserver.storage.kv.compaction import Compactor
-from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.store_registry import StoreHooks, StoreRegistry
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
@@ -98,8 +97,7 @@ async def serve(
             config=config,
             clock=clock,
             host=host,
-            kv=await stack.enter_async_context(host.open_store(config, clock)),
-            copies=await stack.enter_async_context(_open_copies(resources, clock, config)),
+            stores=await stack.enter_async_context(open_stores(resources, host, config, clock)),
             files=FileWatch(SystemClock()),
             access=_make_access(config, clock, delegation),
         )
@@ -145,17 +143,12 @@ def _with_certificates(config: Config, stack: AsyncExitStack) -> tuple[Config, C
 
 
 class _Basis(Struct, frozen=True, kw_only=True):
-    """The parts that a server is made of.
-
-    kv      the store of its objects
-    copies  the store of the copies of virtual resources; None if there are none
-    """
+    """The parts that a server is made of."""
 
     config: Config
     clock: Clock
     host: Host
-    kv: KV
-    copies: KV | None
+    stores: Stores
     files: FileWatch
     access: Access
 
@@ -181,7 +174,7 @@ def _make(basis: _Basis, kinds: CustomKinds) -> Server:
         api_services=APIServices(scheme, stores),
         back_ends=LazyBackEnds(config.aggregation, stores, offloader, basis.files).get,
         new_client=new_client,
-        health=_health(basis.kv),
+        health=_health(basis.stores),
         metrics=metrics,
         audit=make_audit(config.audit, codecs, clock, metrics),
         authenticator=basis.access.authenticator,
@@ -207,58 +200,43 @@ def _make_access(config: Config, clock: Clock, delegation: Delegation) -> Access
 def _stores(basis: _Basis, scheme: Scheme, codecs: CodecFactory, metrics: Metrics) -> StoreRegistry:
     root = basis.config.store.key_root
     observe = metrics.storage_observer(scheme.resource_at)
-    virtual: dict[tuple[str, str], KV] = {}
-    if basis.copies is not None:
-        place = Place(kv=basis.copies, codecs=codecs, clock=basis.clock, root=root)
-        virtual = virtual_stores(scheme.custom, place)
+    own: dict[tuple[str, str], KV] = {
+        name: MeteredStore(kv, observe, root=root) for name, kv in basis.stores.own.items()
+    }
+    copies = basis.stores.copies
+    if copies is not None:
+        place = Place(kv=copies, codecs=codecs, clock=basis.clock, root=root)
+        own |= virtual_stores(scheme.custom, place)
     return StoreRegistry(
-        MeteredStore(basis.kv, observe, root=root),
+        MeteredStore(basis.stores.kv, observe, root=root),
         scheme,
         codecs,
         basis.clock,
         basis.host.offloader,
         root=root,
-        hooks=lambda _: StoreHooks(kv=virtual),
+        hooks=lambda _: StoreHooks(kv=own),
     )
 
 
-@asynccontextmanager
-async def _open_copies(
-    resources: Sequence[Resource[Any]], clock: Clock, config: Config
-) -> AsyncIterator[KV | None]:
-    """Open the store in memory for the copies of virtual resources; None if there are none."""
-    if all(resource.source is None for resource in resources):
-        yield None
-        return
-    kv = await open_embedded(None, clock=clock, first_revision=Revision(int(clock.now() * 1000)))
-    compactor = Compactor(kv, clock, config.store.etcd_compaction_interval)
-    compactor.start()
-    try:
-        yield kv
-    finally:
-        compactor.stop()
-        await kv.close()
+def _health(stores: Stores) -> Health:
+    async def check_stores() -> None:
+        for kv in stores:
+            await kv.current_revision()
 
-
-def _health(kv: KV) -> Health:
-    async def check_store() -> None:
-        await kv.current_revision()
+    async def check_writes() -> None:
+        for kv in stores:
+            await kv.writable()
 
     return Health(
-        alive={"log": check_log, "etcd": check_store},
-        ready={"etcd-readiness": kv.writable},
+        alive={"log": check_log, "etcd": check_stores},
+        ready={"etcd-readiness": check_writes},
         hooks=(START_HOOK,),
     )
 
 
 async def _start(server: Server, basis: _Basis, stack: AsyncExitStack) -> None:
     """Start what runs beside the requests."""
-    store, files, access = server.config.store, basis.files, basis.access
-    compactor = Compactor(
-        basis.kv, server.clock, store.etcd_compaction_interval, root=store.key_root
-    )
-    compactor.start()
-    stack.callback(compactor.stop)
+    files, access = basis.files, basis.access
     files.start()
     stack.callback(files.stop)
     if server.audit is not None:

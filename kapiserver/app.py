@@ -127,6 +127,7 @@ async def serve(
         service = _start_kubernetes_service(cluster, port)
         control_loops.append(service)
         manager.add(service)
+        stack.push_async_callback(_delay_shutdown, cluster)
         yield running
 
 
@@ -245,6 +246,14 @@ def _reload_files(cluster: Cluster, context: ReloadingContext | None) -> None:
     if context is not None:
         context.reload()
     cluster.file_watch.read_all()
+
+
+async def _delay_shutdown(cluster: Cluster) -> None:
+    """Report unready, and go on serving until load balancers have noticed."""
+    delay = cluster.server.config.limits.shutdown_delay_duration
+    if delay:
+        cluster.server.health.drain()
+        await asyncio.sleep(delay)
 
 
 async def _drain(cluster: Cluster, http: HttpServer) -> None:

@@ -64,7 +64,7 @@ class Host:
         )
         self._front = config.serving.http
         self._http2 = http2_settings(config.serving)
-        self._reuse_port = config.serving.workers > 1
+        self._reuse_port = config.serving.workers > 1 or config.serving.permit_port_sharing
         self._stores: dict[str, _SharedStore] = {}
         """The open stores that only one process may open, by their `storage` setting."""
         self._opening = asyncio.Lock()

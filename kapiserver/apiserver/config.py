@@ -38,6 +38,7 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     secure_port     None turns HTTPS off; 0 picks a free port
     insecure_port   None turns plain HTTP off; 0 picks a free port; always on the loopback
     workers         processes that share the ports; limits apply to each
+    permit_port_sharing     whether other servers may listen on the same ports
     http            the library that parses requests, one of FRONTS
     disable_http2_serving   HTTPS speaks HTTP/1.1 only, as it does with aiohttp in any case
     http2_max_streams_per_connection    requests that a client may have open on one connection;
@@ -52,6 +53,7 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     secure_port: int | None = 0
     insecure_port: int | None = None
     workers: int = 1
+    permit_port_sharing: bool = False
     http: str = HTTPTOOLS
     disable_http2_serving: bool = True
     http2_max_streams_per_connection: int = 0
@@ -398,6 +400,7 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
     request_timeout                 seconds of a request
     min_request_timeout             shortest seconds of a watch that names no time
     shutdown_timeout                seconds in which requests in flight finish at the end
+    shutdown_delay_duration         seconds before, in which the server reports unready and serves
     body_limit                      bytes of a request's body
     """
 
@@ -408,6 +411,7 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
     request_timeout: float = 60.0
     min_request_timeout: int = 1800
     shutdown_timeout: float = 10.0
+    shutdown_delay_duration: float = 0.0
     body_limit: int = BODY_LIMIT
 
 

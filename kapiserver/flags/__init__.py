@@ -103,6 +103,18 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         "Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
+        "--permit-port-sharing", type=boolean, nargs="?", const=True,
+        default=DEFAULTS.permit_port_sharing, metavar="BOOL",
+        help="Listen on the ports together with other servers that have this flag "
+        "(SO_REUSEPORT), so that a new server starts before the old one stops. Default: false.",
+    )  # fmt: skip
+    group.add_argument(
+        "--shutdown-delay-duration", type=seconds, default=DEFAULTS.shutdown_delay_duration,
+        metavar="DURATION",
+        help="How long /readyz fails before a server that stops accepts no more connections, so "
+        "that load balancers notice. Default: 0s.",
+    )  # fmt: skip
+    group.add_argument(
         "--http", choices=FRONTS, default=DEFAULTS.http,
         help="The library that parses requests: httptools, or the server of aiohttp, which takes "
         "more CPU. Clients see no difference but the header Server. Default: %(default)s.",

@@ -99,6 +99,10 @@ class Load:
         self._since = start_revision
         self._over = threading.Event()
         self.acknowledged: list[str] = []
+        self.refused = 0
+        """Connections that no server accepted."""
+        self.failed = 0
+        """Requests whose connection ended without a response."""
         self.watched: list[tuple[int, str]] = []
         """Revision and name of each event."""
 
@@ -139,7 +143,11 @@ class Load:
                     if response.status in (201, 409):
                         return True
                     assert response.status in (429, 500, 503, 504), response.status
+            except ConnectionRefusedError:
+                self.refused += 1
+                time.sleep(0.01)
             except (OSError, http.client.HTTPException):
+                self.failed += 1
                 time.sleep(0.01)
         return False
 

@@ -117,16 +117,23 @@ class Acceptor:
         self._accepting.clear()
 
     def stop(self) -> None:
-        """Close the listening sockets. Handshakes go on."""
+        """Accept the connections that wait, and close the listening sockets. Handshakes go on."""
         self._pause()
         self._is_stopped = True
         for listening in self._sockets:
+            self._accept_waiting(listening)
             listening.close()
 
-    async def wait_plain(self) -> None:
-        """Wait until accepted connections without TLS have reached their protocols."""
-        if not self._tls and self._handshakes:
-            await asyncio.wait(self._handshakes)
+    def _accept_waiting(self, listening: socket.socket) -> None:
+        """Accept what the system has queued: it resets these connections when the socket closes,
+        although another server may listen on the same port."""
+        for _ in range(BACKLOG // ACCEPT_AT_ONCE):
+            self._accept(listening)
+
+    async def wait_handshakes(self, seconds: float) -> None:
+        """Wait until accepted connections have reached their protocols, but at most so long."""
+        if self._handshakes:
+            await asyncio.wait(self._handshakes, timeout=seconds)
 
     async def close(self) -> None:
         """Close the connections whose handshake is incomplete."""

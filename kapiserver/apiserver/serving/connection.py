@@ -24,8 +24,7 @@ its state is that of its responses:
 
 `_task` runs in the states responding, refusing and upgraded. `_receive` takes the bytes in place of
 the parser: it drops them in refusing, is the handler's in upgraded and LingeringClose's in
-lingering. `transport` is None in handshake and lost. Knows no filter, and only the responses to
-requests that reach no handler.
+lingering. `transport` is None in handshake and lost. Knows no filter and no handler's response.
 """
 
 from __future__ import annotations
@@ -177,6 +176,10 @@ class Connection(AcceptedConnection):
         self._idle_since = 0.0
         self._body_bytes = 0
         self._unhandled_bytes = 0
+
+    @property
+    def awaits_head(self) -> bool:
+        return self._abort_timer is not None
 
     @property
     def certificate(self) -> Certificate | None:

@@ -34,12 +34,20 @@ LAST_REQUEST_SECONDS = 0.2
 """How long a draining server waits for requests that clients were about to send on open
 connections. The responses say that the connection closes."""
 
+NEW_CONNECTION_SECONDS = 5.0
+"""How long it waits for the first request of a connection, as Go's server does."""
+_CHECK_SECONDS = 0.05
+
 ErrorHandler: TypeAlias = Callable[[Request, Exception], Response]
 """Returns the error response for a request that never reaches a handler."""
 
 
 class _Connection(Protocol):
     """A connection of either protocol."""
+
+    @property
+    def awaits_head(self) -> bool:
+        """Whether the client is about to send a request that it cannot send again."""
 
     def shut_down(self) -> None:
         """Let the client send its next requests on another connection."""
@@ -109,6 +117,7 @@ class Listener:
             connection.shut_down()
         if self.connections:
             await _wait(self._all_closed, min(seconds, LAST_REQUEST_SECONDS))
+        await self._wait_for_heads(min(seconds, NEW_CONNECTION_SECONDS))
         await self._dispatcher.wait_finished(seconds)
         self._drained = True
         for connection in tuple(self.connections):
@@ -119,6 +128,13 @@ class Listener:
             connection.abort()
         if self.connections:
             await _wait(self._all_closed, CLOSE_SECONDS)
+
+    async def _wait_for_heads(self, seconds: float) -> None:
+        """Wait for the requests that clients begin to send on new connections."""
+        for _ in range(int(seconds / _CHECK_SECONDS)):
+            if not any(connection.awaits_head for connection in self.connections):
+                return
+            await asyncio.sleep(_CHECK_SECONDS)
 
     def connection_made(self, connection: _Connection) -> None:
         """Track a connection; abort one that arrives after `drain` has closed the others."""

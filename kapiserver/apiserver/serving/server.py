@@ -16,7 +16,11 @@ from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.serving.acceptor import Acceptor
 from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
 from kapiserver.apiserver.serving.http2.settings import Http2Settings
-from kapiserver.apiserver.serving.listener import ErrorHandler, Listener
+from kapiserver.apiserver.serving.listener import (
+    NEW_CONNECTION_SECONDS,
+    ErrorHandler,
+    Listener,
+)
 from kapiserver.apiserver.user import ANONYMOUS, UNSECURED, User
 
 LOOPBACK = "127.0.0.1"
@@ -111,7 +115,7 @@ class HttpServer:
         for endpoint in self._endpoints:
             endpoint.acceptor.stop()
         for endpoint in self._endpoints:
-            await endpoint.acceptor.wait_plain()
+            await endpoint.acceptor.wait_handshakes(min(seconds, NEW_CONNECTION_SECONDS))
         drains = (endpoint.listener.drain(seconds) for endpoint in self._endpoints)
         await asyncio.gather(*drains)
         for endpoint in self._endpoints:

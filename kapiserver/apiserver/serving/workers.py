@@ -45,7 +45,7 @@ from kapiserver.apiserver.serving.signals import has_terminal
 RESTART_SECONDS = 1.0
 """The shortest time between two starts of the same worker."""
 STOP_SECONDS = 20.0
-"""A worker that has not stopped this long after `shutdown_timeout` is killed."""
+"""A worker that has not stopped this long after its delay and `shutdown_timeout` is killed."""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _FORWARDED_SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _SIGNALS = (*_STOP_SIGNALS, *_FORWARDED_SIGNALS)
@@ -107,8 +107,12 @@ def supervise(config: Config, work: WorkerMain) -> int:
     with contextlib.ExitStack() as stack:
         serving = config.serving
         config = config.replace(
-            secure_port=stack.enter_context(_reserved(serving.bind_address, serving.secure_port)),
-            insecure_port=stack.enter_context(_reserved("127.0.0.1", serving.insecure_port)),
+            secure_port=stack.enter_context(
+                _reserved(serving.bind_address, serving.secure_port, serving.permit_port_sharing)
+            ),
+            insecure_port=stack.enter_context(
+                _reserved("127.0.0.1", serving.insecure_port, serving.permit_port_sharing)
+            ),
         )
         return _Supervisor(config, work).run()
 
@@ -239,7 +243,9 @@ class _Supervisor:
         """Stop all workers: with SIGTERM the first time, with SIGKILL if called again."""
         # `_kill_time` makes `_stopping` true, so that the signal is chosen first.
         number = signal.SIGKILL if self._stopping else signal.SIGTERM
-        self._kill_time = time.monotonic() + self._config.limits.shutdown_timeout + STOP_SECONDS
+        limits = self._config.limits
+        seconds = limits.shutdown_delay_duration + limits.shutdown_timeout + STOP_SECONDS
+        self._kill_time = time.monotonic() + seconds
         self._send(number)
         for worker in self._workers:
             if worker.connection is not None and not self._all_ready:
@@ -289,20 +295,22 @@ class _Supervisor:
 
 
 @contextlib.contextmanager
-def _reserved(host: str, port: int | None) -> Iterator[int | None]:
-    """Reserve a port for the workers, a free one for 0, and yield it. Raises OSError."""
+def _reserved(host: str, port: int | None, is_shared: bool) -> Iterator[int | None]:
+    """Reserve a port for the workers, a free one for 0, and yield it. Raises OSError. Other servers
+    may have the port, too, if it is shared."""
     if port is None:
         yield None
         return
     family, _, _, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    with socket.socket(family, socket.SOCK_STREAM) as exclusive:
-        exclusive.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        exclusive.bind(address)  # fails if any process has the port, with SO_REUSEPORT or without
-        bound_address = exclusive.getsockname()
+    if not is_shared:
+        with socket.socket(family, socket.SOCK_STREAM) as exclusive:
+            exclusive.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            exclusive.bind(address)  # fails if any process has the port, with SO_REUSEPORT, too
+            address = exclusive.getsockname()
     with socket.socket(family, socket.SOCK_STREAM) as shared:
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        shared.bind(bound_address)
-        yield bound_address[1]
+        shared.bind(address)
+        yield shared.getsockname()[1]

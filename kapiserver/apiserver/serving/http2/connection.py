@@ -125,6 +125,11 @@ class Http2Connection(AcceptedConnection):
             super().on_authenticated()
             self.protocol.trust()
 
+    @property
+    def awaits_head(self) -> bool:
+        """False: GOAWAY tells the client which requests to send again."""
+        return False
+
     def shut_down(self) -> None:
         """Let the client send its next requests on another connection."""
         self.protocol.shut_down()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.aggregationkit import Authority
+from tests.clients.toolchains import FETCH, install, run_suite, suite_folder
 from tests.docs.blocks import ROOT
 from tests.e2e.cluster import call
 from tests.e2e.extension_programs import SERVICES, register, running_extension, running_host
@@ -29,7 +30,7 @@ API_SERVICE = f"v1alpha1.{WARDLE}"
 POD = """
 apiVersion: v1
 kind: Pod
-metadata: {name: NAME, labels: {app: web}}
+metadata: {name: web-1}
 spec: {nodeName: node-1, containers: [{name: web, image: web}]}
 """
 NODE = """
@@ -121,28 +122,51 @@ def _kubelet() -> Iterator[str]:
         thread.join()
 
 
-def test_metrics_server(
-    host: Server, authority: Authority, ports: dict[str, int], tmp_path: Path
-) -> None:
-    """`kubectl top` shows what Prometheus' text of a kubelet says."""
+@pytest.fixture(scope="module")
+def measured(
+    host: Server,
+    authority: Authority,
+    ports: dict[str, int],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Server]:
+    """The host with the metrics server behind it, which knows the usage of a node and a pod."""
     kubectl = kubectls()[0]
     run(kubectl, host, "create", "-f", "-", stdin=NODE)
     run(kubectl, host, "patch", "node", "node-1", "--subresource=status", "--type=merge", "-p",
         '{"status":{"allocatable":{"cpu":"2","memory":"1Gi"}}}')  # fmt: skip
-    run(kubectl, host, "create", "-f", "-", stdin=POD.replace("NAME", "web-1"))
+    run(kubectl, host, "create", "-f", "-", stdin=POD)
     program = str(EXAMPLES / "metrics_server" / "metrics_server.py")
+    folder = tmp_path_factory.mktemp("metrics")
     with _kubelet() as url:
         command = (program, f"node-1={url}", "--secure-port", str(ports["metrics"]))
-        with running_extension(tmp_path, host, authority, "metrics", *command):
+        with running_extension(folder, host, authority, "metrics", *command):
             register(host, authority, "metrics", "metrics.k8s.io", "v1beta1")
             while not call(host, "GET", "/apis/metrics.k8s.io/v1beta1/pods")["items"]:
                 pass
-            nodes = run(kubectl, host, "top", "nodes", "--no-headers").split()
-            assert nodes == ["node-1", "500m", "25%", "512Mi", "50%"]
-            pods = run(kubectl, host, "top", "pods", "--containers", "--no-headers").split()
-            assert pods == ["web-1", "web", "250m", "64Mi"]
+            yield host
             run(kubectl, host, "delete", "apiservice", "v1beta1.metrics.k8s.io")
-    run(kubectl, host, "delete", "pod", "web-1", "--force", "--grace-period=0")
+
+
+def test_top(measured: Server) -> None:
+    """`kubectl top` shows what Prometheus' text of a kubelet says."""
+    kubectl = kubectls()[0]
+    nodes = run(kubectl, measured, "top", "nodes", "--no-headers").split()
+    assert nodes == ["node-1", "500m", "25%", "512Mi", "50%"]
+    pods = run(kubectl, measured, "top", "pods", "--containers", "--no-headers").split()
+    assert pods == ["web-1", "web", "250m", "64Mi"]
+
+
+def test_go_client(measured: Server) -> None:
+    """The client of k8s.io/metrics reads the usage, and client-go discovers one API."""
+    folder = suite_folder("go", "go")
+    install(folder, *FETCH["go"])
+    environment = {"GOFLAGS": "-p=1", "GOTOOLCHAIN": "local"}
+    output = run_suite(
+        folder,
+        environment | {"KUBECONFIG": str(measured.kubeconfig)},
+        *("go", "test", "-count=1", "-v", "./metrics"),
+    )
+    assert output.count("--- PASS: ") == 2, output
 
 
 def test_custom_metrics(

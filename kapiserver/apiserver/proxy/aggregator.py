@@ -113,7 +113,7 @@ async def _forward(
     """Pass a request on and return the response. Raises OSError, ValueError, TimeoutError."""
     target = quoted_path(request.path)
     if request.query:
-        target += f"?{urlencode(request.query, doseq=True)}"
+        target += f"?{urlencode(sorted(request.query.items()), doseq=True)}"
     is_upgrade = asks_to_upgrade(request.headers)
     headers = _headers(server, request, back_ends, is_upgrade=is_upgrade)
     body = await _body(request)

@@ -7,6 +7,7 @@ require (
 	k8s.io/apiextensions-apiserver v0.37.0
 	k8s.io/apimachinery v0.37.0
 	k8s.io/client-go v0.37.0
+	k8s.io/metrics v0.37.0
 	k8s.io/streaming v0.37.0
 )
 

@@ -17,6 +17,9 @@ import pytest
 
 from kapiserver.api.resource_client import StatusError
 from kapiserver.apiserver.aggregation import discovery_check
+from kapiserver.apiserver.aggregation.api_services import ServiceReference
+from kapiserver.apiserver.aggregation.service_resolver import Unresolved, cluster_address
+from kapiserver.apiserver.http_client.errors import Dialled
 from kapiserver.apiserver.proxy import aggregator
 from kapiserver.apiserver.user import APISERVER, User
 from tests.apiserver.aggregationkit import (
@@ -414,3 +417,47 @@ def test_nothing_loads_without_a_service(make_server: Callable[..., Server]) -> 
     server = make_server()
     assert server.running.cluster.server.api_services.find(PATH) is None
     assert server.running.cluster.back_ends.is_made is False
+
+
+def test_external_name(authority: Authority, make_server: Callable[..., Server]) -> None:
+    """A Service with an external name is reached there, at the port that the APIService names."""
+    with running_upstream(tls_of(authority.issue("ext.default.svc"))) as upstream:
+        upstream.answer = answer_json({"kind": "Theirs"})
+        api = make_server().api
+        spec = {"type": "ExternalName", "externalName": upstream.host}
+        body = {"metadata": {"name": "ext"}, "spec": spec}
+        created = api.post("/api/v1/namespaces/default/services", body)
+        assert created.status == 201, created.body
+        reference = {"name": "ext", "namespace": "default", "port": upstream.port}
+        register(api, insecureSkipTLSVerify=True, service=reference)
+        wait_for_reason(api, NAME, "Passed")
+        assert api.get(f"{PATH}/things").json == {"kind": "Theirs"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"type": "ClusterIP", "clusterIP": "10.0.0.7"}, Dialled("10.0.0.7", 8443)),
+        ({"type": "NodePort", "clusterIP": "fd00::7"}, Dialled("fd00::7", 8443)),
+        ({"type": "LoadBalancer", "clusterIP": "10.0.0.7"}, Dialled("10.0.0.7", 8443)),
+        ({"type": "ExternalName", "externalName": "a.example"}, Dialled("a.example", 8443)),
+        (
+            {"type": "ClusterIP", "clusterIP": "None"},
+            'cannot route to service with ClusterIP "None"',
+        ),
+        ({"type": "Other"}, 'unsupported service type "Other"'),
+        (
+            {"type": "ClusterIP", "clusterIP": "10.0.0.7", "ports": [{"port": 1}]},
+            'no service port 8443 found for service "api"',
+        ),
+    ],
+)
+def test_addresses(spec: Any, expected: Dialled | str) -> None:
+    """Each type of Service has an address, or a reason why it has none, in Kubernetes' words."""
+    service = {"spec": {"ports": [{"port": 443}, {"port": 8443}], **spec}}
+    reference = ServiceReference("default", "api", 8443)
+    try:
+        resolved: Dialled | str = cluster_address(service, reference)
+    except Unresolved as error:
+        resolved = str(error)
+    assert resolved == expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -13,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver.aggregationkit import Authority, resolver_file
-from tests.clients.toolchains import BUILDS, SUITE_SECONDS
+from tests.clients.go_programs import build
 from tests.e2e.cluster import call
 from tests.e2e.programs import Server, kubectls, run, start, stop
 from tests.storage.etcd_server import running_member
 
-MODULE, VERSION = "k8s.io/sample-apiserver", "v0.37.0"
-GO = {"GOFLAGS": "-p=2", "GOTOOLCHAIN": "local"}
 API_SERVICE = "v1alpha1.wardle.example.com"
 FLUNDER = """
 apiVersion: wardle.example.com/v1alpha1
@@ -31,26 +28,7 @@ metadata: {name: anna, labels: {sample-label: "true"}}
 @pytest.fixture(scope="module")
 def program() -> Path:
     """The sample API server; built once."""
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed")
-    folder = BUILDS / f"sample-apiserver-{VERSION}"
-    built = folder / "sample-apiserver"
-    if not built.exists():
-        command = ["go", "mod", "download", "-json", f"{MODULE}@{VERSION}"]
-        fetched = subprocess.run(command, capture_output=True, text=True, check=False)
-        if fetched.returncode != 0:
-            pytest.skip(f"go cannot fetch {MODULE}: {fetched.stdout}")
-        shutil.copytree(
-            json.loads(fetched.stdout)["Dir"], folder, dirs_exist_ok=True,
-            copy_function=shutil.copyfile,
-        )  # fmt: skip
-        folder.chmod(0o755)
-        subprocess.run(
-            ["nice", "-n", "10", "env", *(f"{name}={value}" for name, value in GO.items()),
-             "go", "build", "-o", built.name, "."],
-            cwd=folder, check=True, timeout=SUITE_SECONDS,
-        )  # fmt: skip
-    return built
+    return build("k8s.io/sample-apiserver", "v0.37.0")
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,8 @@ def read_mapping(file: Path) -> Mapped:
         value = decode_value(data)
     except CodecError as error:
         raise BadConfiguration(f"service resolver file {file}: {error}") from error
+    if value is None:  # an empty file
+        return {}
     if not isinstance(value, dict):
         raise BadConfiguration(f"service resolver file {file}: must be a map")
     return {name: _dialled(file, name, address) for name, address in value.items()}

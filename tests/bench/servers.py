@@ -58,13 +58,13 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def server(
-    folder: Path, below: Store, flags: list[str], *, tree: Path = ROOT
+    folder: Path, below: Store, flags: list[str], *, tree: Path = ROOT, users: str = ""
 ) -> Iterator[tuple[Target, Figures]]:
     """A kapiserver process over the store until the block ends, and the cost of its start. `tree`
-    is the checkout whose code runs."""
+    is the checkout whose code runs, `users` are further lines of the file of tokens."""
     port = free_port()  # another bench may run at the same time
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n{users}')
     command = [
         sys.executable, "-m", "kapiserver.cli", "serve",
         "--bind-address", "127.0.0.1", "--secure-port", str(port),

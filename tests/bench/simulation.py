@@ -22,6 +22,7 @@ import orjson
 
 from tests.bench.client import Connection, Target
 from tests.bench.measures import Figures
+from tests.bench.plots import line_chart
 from tests.bench.processes import cpu_seconds, resident_mib
 from tests.bench.servers import Store, server
 
@@ -173,38 +174,6 @@ def _latency(seconds: list[float]) -> str:
     return f"{statistics.median(seconds) * 1e3:.0f} / {p99 * 1e3:.0f} ms"
 
 
-def plot(ready: list[tuple[float, int]]) -> str:
-    """Return an SVG image of the pods that are ready, over the seconds."""
-    width, height, left, bottom = 640, 320, 60, 40
-    seconds, pods = ready[-1][0], max(count for _, count in ready)
-
-    def at(second: float, count: float) -> str:
-        x = left + second / seconds * (width - left - 20)
-        return f"{x:.1f},{height - bottom - count / pods * (height - bottom - 20):.1f}"
-
-    line = " ".join([at(0, 0), *(at(*each) for each in ready)])
-    axes = " ".join([at(0, pods), at(0, 0), at(seconds, 0)])
-    text = [
-        _label(left - 8, 26, "end", f"{pods:,}"),
-        _label(left - 8, height - bottom, "end", "0"),
-        _label(width - 20, height - bottom + 18, "end", f"{seconds:.0f} s"),
-        _label(width / 2, height - 8, "middle", "pods that are ready"),
-    ]
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">',
-        '<rect width="100%" height="100%" fill="white"/>',
-        f'<polyline points="{axes}" fill="none" stroke="#888"/>',
-        f'<polyline points="{line}" fill="none" stroke="#326ce5" stroke-width="2"/>',
-        *text,
-        "</svg>\n",
-    ])  # fmt: skip
-
-
-def _label(x: float, y: float, anchor: str, text: str) -> str:
-    style = 'font-family="sans-serif" font-size="12" fill="#333"'
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" {style}>{text}</text>'
-
-
 async def measure(target: Target, started: Figures, options: argparse.Namespace) -> Cluster:
     """Run all phases."""
     context = target.tls()
@@ -235,7 +204,8 @@ def main() -> None:
         cluster = asyncio.run(measure(target, started, options))
         print(table(cluster.phases))
         if options.plot is not None:
-            options.plot.write_text(plot(cluster.ready))
+            ready = {"pods": [(0, 0), *cluster.ready]}
+            options.plot.write_text(line_chart("pods that are ready", ready))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import ANONYMOUS
 from kapiserver.spans import Span
-from kapiserver.storage.cache.offload import REQUESTER, Requester
+from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:

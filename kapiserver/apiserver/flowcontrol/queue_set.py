@@ -26,8 +26,9 @@ States of a ticket, and who moves it:
     executing -> ended          `finish`; its final seats stay taken for a moment after that
 
 The request at the head of the chosen queue may need more seats than are free. Then nobody is
-dispatched until it fits, or wide requests would starve. kube-apiserver lets queues grow beyond
-their length meanwhile; here they do not. Mirrors fairqueuing/queueset of
+dispatched until it fits, or wide requests would starve, but for requests with one seat, of which a
+part of the seats is theirs (`_NARROW_PART`): kube-apiserver has no such part, and lets queues grow
+beyond their length meanwhile. Mirrors fairqueuing/queueset of
 util/flowcontrol of k8s.io/apiserver. Knows no clock: times are seconds that only grow.
 """
 
@@ -46,6 +47,9 @@ from kapiserver.apiserver.metrics import RequestsOfKind
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
 
+_NARROW_PART = 4
+"""One part of so many of a level's seats is for requests that take one seat. Lists run for long,
+and on one event loop many at once are no faster: they must leave seats for small requests."""
 QUEUE_FULL, CONCURRENCY_LIMIT, TIME_OUT = "queue-full", "concurrency-limit", "time-out"
 """Why a request is rejected, as metrics say it."""
 
@@ -162,6 +166,8 @@ class QueueSet:
         self.counts = QueueSetCounts()
         self._nonempty: dict[Queue, None] = {}
         """The queues with waiting requests; the one that was dispatched last is the last."""
+        self._narrow_in_use = 0
+        """The seats of requests that take one."""
         self._busy = 0
         """How many queues have requests, waiting or executing."""
         self._arrivals = 0
@@ -226,7 +232,7 @@ class QueueSet:
         self._arrivals += 1
         if not self.waiting:
             queue = ticket.queue = self.queues[hand[self._arrivals % len(hand)]]
-            if self.seats_in_use + seats <= self.limit or self._has_room(seats):
+            if self._has_room(seats):
                 if not queue.executing:
                     self._busy += 1
                     queue.next_start = self.progress
@@ -292,15 +298,18 @@ class QueueSet:
     def _release(self, ticket: Ticket) -> None:
         seats = ticket.work.seats
         self.seats_in_use -= seats
+        if seats == 1:
+            self._narrow_in_use -= 1
         ticket.flow.series.seats -= seats
         if ticket.queue is not None:
             ticket.queue.seats_in_use -= seats
 
     def _has_room(self, seats: int) -> bool:
-        if self.seats_in_use + seats <= self.limit:
+        limit = self.limit if seats == 1 else self.limit - self.limit // _NARROW_PART
+        if self.seats_in_use + seats <= limit:
             return True
         # A request that is wider than the level executes alone.
-        return seats > self.limit > 0 and not self.seats_in_use
+        return seats > limit > 0 and not self.seats_in_use
 
     def _shortest(self, hand: tuple[int, ...]) -> Queue:
         """Return the queue of a hand with the least work waiting. The search begins with another
@@ -342,31 +351,42 @@ class QueueSet:
     def _dispatch(self, now: float) -> None:
         """Execute waiting requests as long as the next one fits."""
         while self.waiting and self.seats_in_use < self.limit:
-            queue = self._next_queue()
-            ticket = queue.waiting[0]
-            if not self._has_room(ticket.work.seats):
-                ticket.flow.series.not_accommodated += 1
-                return
-            queue.waiting.popleft()
-            self._leave_queue(queue, ticket)
-            if queue.waiting:  # other queues with an equal time come first
-                del self._nonempty[queue]
-                self._nonempty[queue] = None
-            self.counts.note_dispatch(self.progress, queue.next_start)
-            self._execute(ticket, now)
-            queue.bound()
-            if ticket.on_start is not None:
-                ticket.on_start()
+            queue = min(self._nonempty, key=_next_end)
+            if not self._has_room(queue.waiting[0].work.seats):
+                queue.waiting[0].flow.series.not_accommodated += 1
+                narrow = self._next_narrow_queue()
+                if narrow is None:
+                    return
+                queue = narrow
+            self._dispatch_from(queue, now)
 
-    def _next_queue(self) -> Queue:
-        """Return the queue whose first request ends first in the imagined world."""
-        return min(self._nonempty, key=_next_end)
+    def _next_narrow_queue(self) -> Queue | None:
+        """Return the next queue whose first request takes one seat, if the seats for such requests
+        are not taken: then it cannot delay the wide request that waits for other seats."""
+        if self._narrow_in_use >= self.limit // _NARROW_PART:
+            return None
+        queues = [queue for queue in self._nonempty if queue.waiting[0].work.seats == 1]
+        return min(queues, key=_next_end, default=None)
+
+    def _dispatch_from(self, queue: Queue, now: float) -> None:
+        ticket = queue.waiting.popleft()
+        self._leave_queue(queue, ticket)
+        if queue.waiting:  # other queues with an equal time come first
+            del self._nonempty[queue]
+            self._nonempty[queue] = None
+        self.counts.note_dispatch(self.progress, queue.next_start)
+        self._execute(ticket, now)
+        queue.bound()
+        if ticket.on_start is not None:
+            ticket.on_start()
 
     def _execute(self, ticket: Ticket, now: float) -> None:
         ticket.started = now
         self.executing.add(ticket)
         seats = ticket.work.seats
         self.seats_in_use += seats
+        if seats == 1:
+            self._narrow_in_use += 1
         queue = ticket.queue
         if queue is not None:
             queue.executing += 1

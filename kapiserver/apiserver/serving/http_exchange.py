@@ -28,6 +28,7 @@ from kapiserver.apiserver.serving.upgrade import write_upgrade
 from kapiserver.apiserver.serving.websocket import WebSocketSink
 from kapiserver.apiserver.streaming.handshake import is_handshake
 from kapiserver.apiserver.user import User
+from kapiserver.storage.concurrency.turns import next_turn
 
 WRITE_BYTES = 256 << 10
 """Bytes of a body that are written at once."""
@@ -142,7 +143,7 @@ class HttpExchange:
                 bytes_sent += len(framed)
                 # For a fast client waiting returns at once; yield to other requests all the same.
                 await self._wait_writable()
-                await asyncio.sleep(0)
+                await next_turn()
         return bytes_sent
 
     async def _write_stream(self, response: StreamResponse) -> Outcome:

@@ -17,7 +17,6 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from kapiserver.api.accessors import copy_tree
@@ -28,7 +27,8 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE, cost_of
 from kapiserver.storage.cache.entry import Encoding, Entry
 from kapiserver.storage.cache.query import FetchRequired, UpdateFunc
-from kapiserver.storage.concurrency.fair_queue import SYSTEM, FairQueue
+from kapiserver.storage.concurrency.fair_queue import FairQueue
+from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 from kapiserver.storage.errors import TooMuchWork
 
 Result = TypeVar("Result")
@@ -41,27 +41,6 @@ QUEUED_PER_USER = 32
 SWITCH_SECONDS = 0.001
 """With the interpreter's 5 ms, two threads at work delay the event loop by 80 ms in the worst 1 %
 of its turns; with 1 ms by 26 ms."""
-
-
-def _never() -> bool:
-    return False
-
-
-class Requester:
-    """The requester of work: the user's name, whether their client has gone, and whether all of the
-    work runs in threads."""
-
-    __slots__ = ("has_gone", "is_first", "user")
-
-    def __init__(self, user: str, has_gone: Callable[[], bool] = _never) -> None:
-        self.user = user
-        self.has_gone = has_gone
-        self.is_first = False
-
-
-_SERVER = Requester(SYSTEM)
-REQUESTER: ContextVar[Requester] = ContextVar("REQUESTER", default=_SERVER)
-"""The requester that the running task works for; the user SYSTEM for the server's own work."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
-"""Time slices: long work on the event loop yields to other tasks every few milliseconds.
+"""Time slices: long work on the event loop yields to other tasks every few milliseconds, and goes
+on when its turn comes (`turns.py`).
 
 Slices are measured in time and not in objects: encoding an object costs one microsecond if its
 bytes are cached and three hundred if not. The performance counter is used without injecting a
@@ -7,11 +8,12 @@ clock, because only the order of tasks depends on it.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
+
+from kapiserver.storage.concurrency.turns import next_turn
 
 SLICE_SECONDS = 0.004
 """How long one piece of work runs before it yields."""
@@ -52,5 +54,5 @@ class TimeSlice:
     async def yield_if_expired(self) -> None:
         """Yield to other tasks if the slice is used up, and start a new one."""
         if perf_counter() >= self._end:
-            await asyncio.sleep(0)
+            await next_turn()
             self.restart()

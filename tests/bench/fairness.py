@@ -1,0 +1,248 @@
+"""Does a flood of two users delay the others?
+
+    python -m tests.bench.fairness --pods 10000 --plot FILE.svg
+
+One user lists 10,000 pods over and over on many connections, another one creates ConfigMaps.
+Before, meanwhile and after, three others send a few requests per second, each on a connection of
+its own: a controller renews a Lease, an administrator reads a pod, and a third user reads a pod and
+creates a ConfigMap. The table has the latencies of each, and the ratio of the flood to the quiet
+server.
+
+The floods run in processes of their own with a lower priority, because the client would delay
+itself otherwise. If other programs run, give this one a real-time priority (`chrt -r 5`).
+"""
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.bench.client import Connection, Target, connections, spread
+from tests.bench.objects import NAMESPACE, configmap, ensure_namespace, path, pod
+from tests.bench.plots import line_chart
+from tests.bench.processes import cpu_seconds
+from tests.bench.servers import STORES, server, store
+
+USERS = {
+    "lister": "lister-token",
+    "creator": "creator-token",
+    "third": "third-token",
+    "system:kube-controller-manager": "manager-token",
+}
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+
+@dataclass
+class Caller:
+    """Somebody whose latency is measured.
+
+    latencies   seconds since the start of the run, and the seconds that a request took
+    """
+
+    name: str
+    connection: Connection
+    send: Callable[[Connection, int], Awaitable[int]]
+    latencies: list[tuple[float, float]] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    async def run(self, start: float, end: float, rate: float) -> None:
+        """Send requests at a rate until the end, never two at a time."""
+        for number in itertools.count():
+            due = start + number / rate
+            if due >= end:
+                return
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            sent = time.perf_counter()
+            self.statuses[await self.send(self.connection, number)] += 1
+            self.latencies.append((sent - start, time.perf_counter() - sent))
+
+    def quantiles(self, start: float, end: float) -> tuple[float, float]:
+        """Return the median and the 99th percentile between two times, in milliseconds."""
+        seconds = [spent for sent, spent in self.latencies if start <= sent < end]
+        return (
+            statistics.median(seconds) * 1e3,
+            statistics.quantiles(seconds, n=100)[98] * 1e3,
+        )
+
+
+async def _renew(connection: Connection, number: int) -> int:
+    patch = {"spec": {"holderIdentity": "me", "leaseTransitions": number}}
+    url, media = f"{LEASES}/leader", "application/merge-patch+json"
+    return (await connection.request("PATCH", url, patch, content_type=media)).status
+
+
+async def _read(connection: Connection, number: int) -> int:
+    return (await connection.request("GET", f"{PODS}/pod-{number % 100}")).status
+
+
+async def _create(connection: Connection, number: int) -> int:
+    body = configmap(f"third-{time.time_ns()}-{number}")
+    return (await connection.request("POST", path("configmaps"), body)).status
+
+
+async def _callers(target: Target) -> list[Caller]:
+    context = target.tls()
+
+    async def caller(name: str, user: str, send: Callable[[Connection, int], Awaitable[int]]):
+        own = replace(target, token=USERS.get(user, target.token))
+        return Caller(name, await Connection(own).open(context), send)
+
+    return [
+        await caller("Lease of a controller", "system:kube-controller-manager", _renew),
+        await caller("administrator, GET", "admin", _read),
+        await caller("third user, GET", "third", _read),
+        await caller("third user, create", "third", _create),
+    ]
+
+
+async def _fill(target: Target, pods: int) -> None:
+    async with connections(target, 16) as opened:
+        await ensure_namespace(opened[0])
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "leader"},
+        }
+        assert (await opened[0].request("POST", LEASES, lease)).status == 201
+
+        async def create(connection: Connection, number: int) -> None:
+            body = pod(number, f"pod-{number}", "00000000-0000-0000-0000-000000000000")
+            response = await connection.request("POST", PODS, body)
+            assert response.status == 201, response.body
+
+        await spread(opened, range(pods), create)
+        assert (await opened[0].request("GET", PODS)).status == 200
+
+
+def _yield_to_others() -> None:
+    """Give this process a lower priority than the server and the measured callers."""
+    if os.sched_getscheduler(0) == os.SCHED_OTHER:
+        os.nice(10)
+    else:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.nice(-15)
+
+
+async def flood(target: Target, kind: str, count: int) -> None:
+    """Send requests on many connections until the process is ended."""
+    _yield_to_others()
+    numbers = itertools.count()
+
+    async def send(connection: Connection) -> None:
+        while True:
+            if kind == "lists":
+                response = await connection.request("GET", PODS)
+            else:
+                body = configmap(f"flood-{os.getpid()}-{next(numbers)}")
+                response = await connection.request("POST", path("configmaps"), body)
+            if response.status == 429:
+                await asyncio.sleep(1.0)
+
+    async with connections(target, count) as opened:
+        await asyncio.gather(*map(send, opened))
+
+
+@contextlib.contextmanager
+def _floods(target: Target, count: int) -> Iterator[None]:
+    """Run both floods until the block ends."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.fairness", "--flood", kind,
+             "--connections", str(count), "--target", f"{target.port},{token},{target.ca_file}"],
+        )
+        for kind, token in (("lists", USERS["lister"]), ("creates", USERS["creator"]))
+    ]  # fmt: skip
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait(30)
+
+
+async def measure(target: Target, options: argparse.Namespace) -> None:
+    """Fill the server, run the three phases and print the table."""
+    await _fill(target, options.pods)
+    await asyncio.sleep(options.settle)
+    callers = await _callers(target)
+    quiet, end = options.seconds, 3 * options.seconds
+    start = time.perf_counter()
+    running = asyncio.gather(*(caller.run(start, start + end, options.rate) for caller in callers))
+    await asyncio.sleep(quiet)
+    cpu = cpu_seconds(target.pids)
+    with _floods(target, options.connections):
+        await asyncio.sleep(quiet)
+    cpu = cpu_seconds(target.pids) - cpu
+    await running
+    print(f"CPU of the server during the flood: {cpu / quiet:.0%} of a core")
+    print("| who | quiet, p50 / p99 | flood, p50 / p99 | ratio of p99 | other than 2xx |")
+    print("| --- | --- | --- | --- | --- |")
+    for caller in callers:
+        before = caller.quantiles(0, quiet)
+        flooded = caller.quantiles(quiet + 2, 2 * quiet)  # the floods connect first
+        failed = sum(count for status, count in caller.statuses.items() if status >= 300)
+        print(
+            f"| {caller.name} | {before[0]:.1f} / {before[1]:.1f} ms "
+            f"| {flooded[0]:.1f} / {flooded[1]:.1f} ms | {flooded[1] / before[1]:.1f} | {failed} |"
+        )
+    if options.plot is not None:
+        lines = {caller.name: _by_second(caller, end) for caller in callers}
+        title = "greatest latency of each second; grey: two users flood the server"
+        chart = line_chart(title, lines, unit=" ms", shaded=(quiet, 2 * quiet))
+        options.plot.write_text(chart)
+
+
+def _by_second(caller: Caller, seconds: int) -> list[tuple[float, float]]:
+    greatest = [0.0] * seconds
+    for sent, spent in caller.latencies:
+        second = min(int(sent), seconds - 1)
+        greatest[second] = max(greatest[second], spent * 1e3)
+    return list(enumerate(greatest))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--storage", choices=STORES, default="sqlite")
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--connections", type=int, default=16, help="of each flood")
+    parser.add_argument("--rate", type=float, default=20.0, help="requests per second of each")
+    parser.add_argument("--seconds", type=int, default=20, help="of each of the three phases")
+    parser.add_argument("--settle", type=float, default=6.0, help="seconds before the first phase")
+    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--flags", nargs="*", default=[], help="of the server, without dashes")
+    parser.add_argument("--flood", choices=("lists", "creates"), help=argparse.SUPPRESS)
+    parser.add_argument("--target", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the bench, or one of its floods."""
+    options = _arguments()
+    if options.flood:
+        port, token, ca_file = options.target.split(",")
+        target = Target(host="127.0.0.1", port=int(port), token=token, ca_file=ca_file, pids=[])
+        asyncio.run(flood(target, options.flood, options.connections))
+        return
+    users = "".join(f"{token},{user},{user}\n" for user, token in USERS.items())
+    flags = ["--authorization-mode", "AlwaysAllow", *(f"--{flag}" for flag in options.flags)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        store(options.storage, Path(folder)) as below,
+        server(Path(folder) / "server", below, flags, users=users) as (target, _),
+    ):
+        asyncio.run(measure(target, options))
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from kapiserver.storage.concurrency.turns import next_turn
 
-SLICE_SECONDS = 0.004
+SLICE_SECONDS = 0.002
 """How long one piece of work runs before it yields."""
 
 _unlimited_blocks = 0

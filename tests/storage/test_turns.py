@@ -1,0 +1,60 @@
+"""Turns of long work on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kapiserver.storage.concurrency.requester import REQUESTER, Requester
+from kapiserver.storage.concurrency.turns import next_turn
+
+
+async def _work(user: str, pieces: int, log: list[str]) -> None:
+    REQUESTER.set(Requester(user))
+    for _ in range(pieces):
+        await next_turn()
+        log.append(user)
+
+
+def test_one_piece_in_each_round() -> None:
+    """Between two pieces of long work, every other task gets a round of the loop."""
+
+    async def run() -> None:
+        log: list[str] = []
+        works = [asyncio.create_task(_work(f"user {number}", 5, log)) for number in range(4)]
+        longest = 0
+        while not all(work.done() for work in works):
+            before = len(log)
+            await asyncio.sleep(0)
+            longest = max(longest, len(log) - before)
+        assert longest == 1
+        assert len(log) == 20
+
+    asyncio.run(run())
+
+
+def test_users_take_turns() -> None:
+    """A user with many pieces of work at a time delays another by one."""
+
+    async def run() -> None:
+        log: list[str] = []
+        many = [_work("many", 5, log) for _ in range(10)]
+        await asyncio.gather(*many, _work("one", 5, log))
+        assert log[:10].count("one") >= 4
+
+    asyncio.run(run())
+
+
+def test_cancelled_work_takes_no_turn() -> None:
+    """Work that is cancelled while it waits delays nobody; a new loop begins anew."""
+
+    async def run() -> None:
+        log: list[str] = []
+        works = [asyncio.create_task(_work("many", 5, log)) for _ in range(3)]
+        await asyncio.sleep(0)
+        for work in works:
+            work.cancel()
+        await _work("one", 1, log)
+        assert log[-1] == "one"
+
+    for _ in range(2):
+        asyncio.run(run())

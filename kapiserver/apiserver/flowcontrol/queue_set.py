@@ -232,7 +232,7 @@ class QueueSet:
         self._arrivals += 1
         if not self.waiting:
             queue = ticket.queue = self.queues[hand[self._arrivals % len(hand)]]
-            if self._has_room(seats):
+            if (seats == 1 and self.seats_in_use < self.limit) or self._has_room(seats):
                 if not queue.executing:
                     self._busy += 1
                     queue.next_start = self.progress

@@ -62,6 +62,7 @@ class Version(Struct, frozen=True, kw_only=True):
     type        the class of its objects; None: that of the resource
     to_hub      converts an object of `type` to one of the resource's class
     from_hub    converts the other way
+    columns, selectable_fields  those of this version; None: those of the resource
     deprecated  whether clients get a warning
     served      whether clients may use the version
     deprecation_warning  the text of the warning; "" for that of kube-apiserver
@@ -75,6 +76,7 @@ class Version(Struct, frozen=True, kw_only=True):
     to_hub: Callable[[Any], Any] | None = None
     from_hub: Callable[[Any], Any] | None = None
     columns: Sequence[Column] | None = None
+    selectable_fields: Sequence[str] | None = None
     deprecated: bool = False
     served: bool = True
     deprecation_warning: str = ""
@@ -286,6 +288,9 @@ class Resource(Generic[AnyObject]):
     def _version(self, version: Version) -> Tree:
         schema = object_schema(self.type_of(version.name))
         columns = self._columns if version.columns is None else version.columns
+        selectable = version.selectable_fields
+        if selectable is None:
+            selectable = self._selectable_fields
         tree: Tree = {
             "name": version.name,
             "served": version.served,
@@ -293,7 +298,7 @@ class Resource(Generic[AnyObject]):
             "schema": {"openAPIV3Schema": schema},
             "subresources": self._subresources("status" in schema["properties"]),
             "additionalPrinterColumns": [_column(column) for column in columns],
-            "selectableFields": [{"jsonPath": path} for path in self._selectable_fields],
+            "selectableFields": [{"jsonPath": path} for path in selectable],
             "deprecated": version.deprecated,
             "deprecationWarning": version.deprecation_warning,
         }

@@ -274,7 +274,7 @@ class VirtualStore(WrappedStore):
         if tree == known.tree:
             return False
         self._version.kind_strategy.count_generation(tree, known.tree)
-        return True
+        return tree != known.tree  # the source may have an earlier generation
 
     def _new_metadata(self, tree: Tree) -> Tree:
         """Return the metadata of an object that the source shows for the first time."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.client import Client, StatusError
@@ -307,3 +308,62 @@ def test_unusable_names() -> None:
         ApiServer([thing, thing])
     with pytest.raises(ValueError, match="there is no version v2"):
         Resource(Thing, group="example.com", storage_version="v2")
+
+
+class BoxSpec(Struct):
+    color: str = ""
+
+
+class Box(Object):
+    spec: BoxSpec
+
+
+class OldSpec(Struct):
+    paint: str = ""
+
+
+class OldBox(Object):
+    spec: OldSpec
+
+
+def test_selectable_fields_of_versions() -> None:
+    """A version whose fields have other names has selectable fields of its own."""
+
+    boxes = Resource(
+        Box,
+        group="example.com",
+        plural="boxes",
+        selectable_fields=[".spec.color"],
+        versions=[
+            Version(name="v1"),
+            Version(
+                name="v1alpha1",
+                type=OldBox,
+                to_hub=lambda old: Box(spec=BoxSpec(color=old.spec.paint)),
+                from_hub=lambda new: OldBox(spec=OldSpec(paint=new.spec.color)),
+                selectable_fields=[".spec.paint"],
+                deprecated=True,
+                deprecation_warning="use v1",
+            ),
+        ],
+    )
+
+    _, old_version = boxes.definition["spec"]["versions"]
+    assert old_version["deprecationWarning"] == "use v1"
+
+    async def run() -> None:
+        async with serving(boxes) as (_, client):
+            new, old = (
+                client.resource(f"example.com/{version}", "boxes", namespace="default")
+                for version in ("v1", "v1alpha1")
+            )
+            head = {"kind": "Box", "metadata": {"name": "one"}}
+            await new.create({**head, "spec": {"color": "red"}})
+            for resource, field in ((new, "spec.color"), (old, "spec.paint")):
+                for value, count in (("red", 1), ("blue", 0)):
+                    page = await resource.list_page(fieldSelector=f"{field}={value}")
+                    assert len(page["items"]) == count
+            with pytest.raises(StatusError, match="field label not supported"):
+                await old.list_page(fieldSelector="spec.color=red")
+
+    asyncio.run(run())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -147,6 +148,46 @@ def test_versions() -> None:
             assert (await _client_of(client).get("desk"))["spec"] == {"watts": 7}
 
     asyncio.run(run())
+
+
+class WholeLamps(ObjectSource[Lamp]):
+    """Lamps that are kept with all of their metadata, as a document database keeps them."""
+
+    def __init__(self) -> None:
+        self.lamps: dict[str, Lamp] = {}
+
+    async def list(self) -> Iterable[Lamp]:
+        return copy.deepcopy(list(self.lamps.values()))
+
+    async def create(self, new: Lamp) -> None:
+        self.lamps[new.metadata.name] = new
+
+    async def update(self, new: Lamp, old: Lamp) -> None:
+        self.lamps[new.metadata.name] = new
+
+    async def delete(self, old: Lamp) -> None:
+        del self.lamps[old.metadata.name]
+
+
+def test_whole_objects() -> None:
+    """A source may keep the metadata that the server made, also when another program changes what
+    is kept and leaves the generation."""
+
+    async def run() -> None:
+        source = WholeLamps()
+        async with serving(lamps_of(source)) as (_, client):
+            lamps = _client_of(client)
+            await lamps.create(_body("desk", 5))
+            await lamps.patch("desk", {"spec": {"watts": 7}})
+            source.lamps["desk"].spec.watts = 9
+            first, second = await lamps.get("desk"), await lamps.get("desk")
+            assert (first["spec"]["watts"], first["metadata"]["generation"]) == (9, 3)
+            assert first == second
+            await lamps.patch("desk", {"spec": {"watts": 11}})
+            await lamps.delete("desk")
+            assert source.lamps == {}
+
+    asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def test_broken_source() -> None:

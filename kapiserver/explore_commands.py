@@ -69,6 +69,11 @@ def add_explore_command(commands: _Commands) -> None:
     )  # fmt: skip
     _add_limits(explore)
     explore.add_argument(
+        "--vary", action="store_true",
+        help="Change the properties of the custom resources, one after the other, too, with values "
+        "from their schemas. Off by default.",
+    )  # fmt: skip
+    explore.add_argument(
         "--invariants", default="", metavar="MODULE",
         help="Python module, or its file, whose public functions take the objects and say what "
         "must be true at each revision. Default: none.",
@@ -173,6 +178,7 @@ def _limits(options: argparse.Namespace) -> Options:
         plans=options.plans,
         seed=options.seed,
         sessions=options.processes or 2 * (os.cpu_count() or 1),
+        vary=options.vary,
         only=[parse_plan(text) for text in options.plan],
         invariants=load_invariants(options.invariants) if options.invariants else (),
         recordings=options.save,

@@ -10,8 +10,9 @@ from itertools import combinations, islice
 from pathlib import Path
 from zlib import crc32
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
+from kapiserver.api.types import Tree
 from kapiserver.exploring.causes import Event, events_before
 from kapiserver.exploring.history import History
 from kapiserver.exploring.invariants import Invariant
@@ -19,8 +20,11 @@ from kapiserver.exploring.oracles import Fault, Reference, Run, judge, learn_ref
 from kapiserver.exploring.planner import Choice, make_plans
 from kapiserver.exploring.plans import PLAIN, Plan
 from kapiserver.exploring.reduction import Certainty, reduce_plan, repeat
-from kapiserver.exploring.session import Pace, Session, Setup, open_session
-from kapiserver.exploring.states import learn_expectation
+from kapiserver.exploring.session import Assignment, Pace, Session, Setup, open_session
+from kapiserver.exploring.states import Expectation, learn_expectation
+from kapiserver.exploring.steps import Apply
+from kapiserver.exploring.variations import make_variations, variation_of, varied_steps
+from kapiserver.testing.state.manifests import read_manifests
 
 PLAIN_RUNS = 3
 MIN_QUIET, MAX_QUIET = 0.15, 2.0
@@ -39,6 +43,7 @@ class Options(Struct, frozen=True, kw_only=True):
     seconds     how long plans are started after the plain runs
     plans       how many plans are run at most; None: all
     sessions    how many servers run plans at the same time
+    vary        whether plans change properties of custom resources, too
     only        the plans to run in place of those of the planner
     recordings  the folder for recordings of failing plans
     """
@@ -47,6 +52,7 @@ class Options(Struct, frozen=True, kw_only=True):
     plans: int | None = None
     seed: int = 0
     sessions: int = 1
+    vary: bool = False
     only: Sequence[Plan] = ()
     invariants: Sequence[Invariant] = ()
     recordings: Path | None = None
@@ -106,7 +112,9 @@ async def explore(
         expectation = learn_expectation(histories)
         reference = learn_reference(histories, expectation)
         pace = _learned_pace(histories[0], max(item.tracer.longest_gap for item in sessions))
+        definitions = _definitions(setup) if options.vary else ()
         choice = Choice(
+            variations=make_variations(definitions, histories[0].final, setup.steps),
             seed=options.seed,
             stale_reads=setup.stale_reads,
             has_earlier_version=setup.earlier_version is not None,
@@ -121,12 +129,22 @@ async def explore(
     return result
 
 
+def _definitions(setup: Setup) -> list[Tree]:
+    """Return the CustomResourceDefinitions that an administrator or the workload applies. Raises
+    OSError, ValueError."""
+    objects = read_manifests(setup.sources)
+    objects += [obj for step in setup.steps if isinstance(step, Apply) for obj in step.objects]
+    return [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
+
+
 async def _plain_runs(sessions: Sequence[Session]) -> list[History]:
     """Run the workload as it is; return the histories."""
     histories: list[History] = []
     while len(histories) < PLAIN_RUNS and not _problem_of(histories):
         rest = sessions[: PLAIN_RUNS - len(histories)]
-        histories += await asyncio.gather(*(session.run(PLAIN, Pace()) for session in rest))
+        histories += await asyncio.gather(
+            *(session.run(Assignment(plan=PLAIN, pace=Pace())) for session in rest)
+        )
     return histories
 
 
@@ -160,6 +178,17 @@ class _Failure(Struct, frozen=True):
     faults: Sequence[Fault]
     history: History
     recording: Path | None = None
+
+
+class _Performance(Struct, frozen=True):
+    """The run of a plan.
+
+    history     None if the server refuses what the plan does
+    fresh       the state of a fresh installation of what the plan varies
+    """
+
+    history: History | None
+    fresh: Expectation | None = None
 
 
 class _Work:
@@ -198,10 +227,11 @@ class _Work:
         if faults:
             self._add(_Failure(PLAIN, faults, history), Certainty(PLAIN_RUNS, PLAIN_RUNS))
 
-    def _run(self, plan: Plan, history: History) -> Run:
+    def _run(self, plan: Plan, history: History, fresh: Expectation | None = None) -> Run:
         return Run(
             plan=plan,
             history=history,
+            fresh=fresh,
             reference=self._reference,
             invariants=self._options.invariants,
         )
@@ -212,28 +242,36 @@ class _Work:
             plan = next(self._plans, None)
             if plan is None:
                 return
-            history = await self._perform(session, plan, self._pace)
+            performance = await self._perform(session, plan, self._pace)
             self._result.done += 1
-            self._result.unreached += bool(session.injector.pending)
-            await self._judge(session, plan, history)
+            if performance.history is None or session.injector.pending:
+                self._result.unreached += 1
+            else:
+                await self._judge(session, plan, performance)
             self._report_progress()
 
     def _report_progress(self) -> None:
         result = self._result
         self._on_progress(Progress(done=result.done, left=self.left, failed=len(result.findings)))
 
-    async def _perform(self, session: Session, plan: Plan, pace: Pace) -> History:
+    async def _perform(self, session: Session, plan: Plan, pace: Pace) -> _Performance:
         expectation = self._reference.expectation
-        return await session.run(
-            plan,
-            pace,
-            expectation.names.normalise,
-            lambda state: not expectation.differences(state),
-        )
+        assignment = Assignment(plan=plan, pace=pace, names=expectation.names, expected=expectation)
+        variation = variation_of(plan)
+        if variation is None:
+            return _Performance(await session.run(assignment))
+        obj = expectation.objects[variation.object]
+        steps = varied_steps(session.steps, variation, obj)
+        fresh = await session.run(Assignment(plan=PLAIN, pace=pace, steps=steps))
+        if fresh.refused:
+            return _Performance(None)
+        counts = variation.is_valid and not fresh.unreached and fresh.settled
+        varied = expectation.with_objects(fresh.final) if counts else None
+        return _Performance(await session.run(structs.replace(assignment, varied=varied)), varied)
 
-    async def _judge(self, session: Session, plan: Plan, history: History) -> None:
+    async def _judge(self, session: Session, plan: Plan, performance: _Performance) -> None:
         """Judge a run. A plan that fails in a new way is reduced and repeated."""
-        failure = self._failure(session, plan, history)
+        failure = self._failure(session, plan, performance)
         if failure is None:
             return
         certainty = Certainty(1, 1)
@@ -255,10 +293,13 @@ class _Work:
             failure = failures[-1]
         self._add(failure, certainty)
 
-    def _failure(self, session: Session, plan: Plan, history: History) -> _Failure | None:
+    def _failure(self, session: Session, plan: Plan, performance: _Performance) -> _Failure | None:
         """Return what is wrong with a run, and save its recording; None if nothing is wrong, or if
         the points of the plan did not come."""
-        faults = () if session.injector.pending else judge(self._run(plan, history))
+        history = performance.history
+        if history is None or session.injector.pending:
+            return None
+        faults = judge(self._run(plan, history, performance.fresh))
         if not faults:
             return None
         recording = None
@@ -292,6 +333,7 @@ def _chained(plans: Sequence[Plan], pairs: Iterable[Plan]) -> Iterator[Plan]:
 
 def _pairs(plans: Sequence[Plan]) -> Iterator[Plan]:
     """Return plans with the injections of two plans, which must have different points."""
-    for first, second in islice(combinations(plans, 2), MAX_PAIRS):
+    single = [plan for plan in plans if variation_of(plan) is None]
+    for first, second in islice(combinations(single, 2), MAX_PAIRS):
         if first.injections[0].point != second.injections[0].point:
             yield Plan((*first.injections, *second.injections))

@@ -126,7 +126,9 @@ class History(Struct, kw_only=True, eq=False):
 
     final       the normalised objects at the end, by their reference
     output      what the operator wrote
+    varied      the objects after a variation, None without one
     unreached   why the workload did not reach its end, or ""
+    refused     whether that is because the server refused a step
     settled     whether the operator settled at the end
     """
 
@@ -137,7 +139,9 @@ class History(Struct, kw_only=True, eq=False):
     exits: Sequence[Exit] = ()
     final: dict[ObjectRef, Tree] = field(default_factory=dict)
     output: str = ""
+    varied: dict[ObjectRef, Tree] | None = None
     unreached: str = ""
+    refused: bool = False
     settled: bool = True
 
     @property

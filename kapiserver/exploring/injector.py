@@ -23,6 +23,7 @@ from kapiserver.testing.history.request_record import decode_body, name_in_body
 
 AT_STEPS = (
     "crash-idle", "down", "stale", "delay", "miss", "overlap", "takeover", "advance", "upgrade",
+    "vary",
 )  # fmt: skip
 """Actions that begin before a step."""
 
@@ -47,6 +48,9 @@ class Director(Protocol):
 
     async def write_as_other(self, reference: ObjectRef) -> None:
         """Change an object as another writer does."""
+
+    async def vary(self, text: str) -> None:
+        """Make the change of a variation, and undo it."""
 
     async def advance(self, seconds: float) -> None:
         """Move the server's clock forward."""
@@ -146,6 +150,8 @@ class Injector:
                 director.take_over(min(self.instances.values()))
             case "advance":
                 await director.advance(float(injection.argument))
+            case "vary":
+                await director.vary(injection.argument)
             case "upgrade":
                 await director.stop_oldest()
                 director.restart()
@@ -178,7 +184,9 @@ class Injector:
 
     async def before(self, http: HttpRequest) -> AnyResponse | None:
         """Record a request, and inject what comes before its handler."""
-        instance = self.instances.get(http.header("Authorization"), 0)
+        # The operator may use other tokens, such as those of TokenRequests.
+        newest = max(self.instances.values(), default=0)
+        instance = self.instances.get(http.header("Authorization"), newest)
         if instance in self.dead:
             raise DropConnection
         name, body = http.info.name, b""

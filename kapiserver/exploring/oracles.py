@@ -50,7 +50,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     @property
     def signature(self) -> tuple[str, str, tuple[str, ...]]:
         """Equal for faults of different runs that are the same."""
-        lines = self.lines if self.oracle == "end state" else ()
+        lines = self.lines if self.oracle.endswith("state") else ()
         return (self.oracle, self.message, lines)
 
 
@@ -82,12 +82,16 @@ def learn_reference(histories: Sequence[History], expectation: Expectation) -> R
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run to judge."""
+    """A run to judge.
+
+    fresh       the state of a fresh installation of what a plan varies, None if it does not count
+    """
 
     plan: Plan
     history: History
     reference: Reference
     invariants: Sequence[Invariant] = ()
+    fresh: Expectation | None = None
 
 
 def judge(run: Run) -> list[Fault]:
@@ -205,6 +209,19 @@ def _end_state(run: Run) -> Iterator[Fault]:
             oracle="end state",
             message="The end state is not that of the plain runs.",
             lines=lines,
+        )
+
+
+def _varied_state(run: Run) -> Iterator[Fault]:
+    if run.fresh is None or run.history.varied is None:
+        return
+    found = run.fresh.differences(run.history.varied)
+    if found:
+        yield Fault(
+            oracle="varied state",
+            message="After the change, the state is not that of a fresh installation with the same "
+            "object.",
+            lines=tuple(line for item in found for line in _difference_lines(item)),
         )
 
 
@@ -369,5 +386,6 @@ ORACLES: Sequence[Oracle] = (
     _unsettled,
     _leftovers,
     _unreached,
+    _varied_state,
     _end_state,
 )

@@ -46,11 +46,13 @@ class Choice(Struct, frozen=True, kw_only=True):
     seed                    orders plans that are equally promising
     stale_reads             whether reads of the newest revision may be old in a stale view
     has_earlier_version     whether there is an earlier version of the operator
+    variations              changes of custom resources
     """
 
     seed: int = 0
     stale_reads: bool = False
     has_earlier_version: bool = False
+    variations: Sequence[Injection] = ()
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -116,7 +118,7 @@ def make_plans(history: History, names: Names, options: Choice) -> list[Plan]:
     rounds = []
     for injections in _kinds(_learn_facts(history, names), options):
         plans = [Plan((injection,)) for injection in injections]
-        if not plans or plans[0].injections[0].action != "refuse":  # those have an order
+        if plans and plans[0].injections[0].action not in ("refuse", "vary"):  # they have an order
             rng.shuffle(plans)
             plans.sort(key=_rank)
         rounds.append(plans)
@@ -137,6 +139,7 @@ def _rank(plan: Plan) -> int:
 
 def _kinds(facts: Facts, options: Choice) -> Iterator[Sequence[Injection]]:
     """Yield the injections of each kind."""
+    yield options.variations
     yield _crashes_after_commit(facts)
     yield _stops(facts)
     yield _conflicts(facts)

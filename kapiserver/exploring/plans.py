@@ -6,12 +6,13 @@ injections are joined by `+`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
 from kapiserver.exploring.history import ObjectRef
+from kapiserver.exploring.variation import parse_variation
 
 STEP = "step"
 """The verb of points before steps."""
@@ -83,13 +84,14 @@ class Injection(Struct, frozen=True, order=True):
     def __post_init__(self) -> None:
         if self.action not in ACTIONS:
             raise ValueError(f"{self.action!r} is not an action; write {', '.join(ACTIONS)}")
-        if self.action == "stale":
-            parse_point(self.argument)
+        _ARGUMENTS.get(self.action, str)(self.argument)
 
     def __str__(self) -> str:
         until = "the operator had settled" if self.until is None else f"just before {self.until}"
-        argument = parse_point(self.argument) if self.action == "stale" else self.argument
-        return ACTIONS[self.action].format(point=self.point, until=until, argument=argument)
+        parse = _ARGUMENTS.get(self.action, str)
+        return ACTIONS[self.action].format(
+            point=self.point, until=until, argument=parse(self.argument)
+        )
 
     def to_text(self) -> str:
         """Return the injection as a text that `parse_plan` reads."""
@@ -115,10 +117,18 @@ ACTIONS: Mapping[str, str] = {
     "and the first one was stopped {until}",
     "takeover": "was paused before {point}, and went on when another instance had taken over",
     "advance": "saw the clock jump by {argument} s before {point}",
+    "vary": "saw the change of {argument}, and back, after the workload",
     "upgrade": "was the earlier version until {point}, and was upgraded then",
 }
 """What was done to the operator, by action. Without a point `until`, an action that lasts ends when
 the operator has settled."""
+
+
+_ARGUMENTS: Mapping[str, Callable[[str], object]] = {
+    "stale": parse_point,
+    "vary": parse_variation,
+}
+"""What parses the argument of an action. Raises ValueError."""
 
 
 class Plan(Struct, frozen=True, order=True):

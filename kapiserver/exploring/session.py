@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import ResourceClient, StatusError
@@ -18,6 +18,7 @@ from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
 from kapiserver.exploring.injector import Injector
 from kapiserver.exploring.plans import Plan
 from kapiserver.exploring.programs import Launcher, Program
+from kapiserver.exploring.states import Expectation, Names
 from kapiserver.exploring.steps import (
     Advance,
     Apply,
@@ -30,6 +31,7 @@ from kapiserver.exploring.steps import (
     Wait,
 )
 from kapiserver.exploring.tracer import Tracer
+from kapiserver.exploring.variation import parse_variation
 from kapiserver.testing.server import TestServer
 from kapiserver.testing.state.dumps import dumped_objects, dumped_resources
 from kapiserver.testing.state.kinds import find_resource
@@ -81,6 +83,23 @@ class Setup(Struct, frozen=True, kw_only=True):
     earlier_version: Launcher | None = None
 
 
+class Assignment(Struct, frozen=True, kw_only=True):
+    """What a session is to run.
+
+    names       makes names that all runs have
+    expected    the state that the run should reach, for which it waits
+    varied      the state that it should reach after a variation
+    steps       the steps in place of those of the setup
+    """
+
+    plan: Plan
+    pace: Pace
+    names: Names = Names()
+    expected: Expectation | None = None
+    varied: Expectation | None = None
+    steps: Sequence[Step] | None = None
+
+
 class Session:
     """Runs plans one after the other on one server. `open_session` makes one."""
 
@@ -99,6 +118,13 @@ class Session:
         self._clean: Snapshot | None = None
         self._pace = Pace()
         self._is_running = False
+        self._assignment = Assignment(plan=Plan(), pace=self._pace)
+        self._varied: dict[ObjectRef, Tree] | None = None
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps of the workload."""
+        return self._setup.steps
 
     async def install(self) -> None:
         """Load what an administrator installs. Raises OSError, ValueError, StatusError."""
@@ -109,43 +135,33 @@ class Session:
             await self._server.state.load_async(*self._setup.sources)
         self._clean = await self._server.state.snapshot_async()
 
-    async def run(
-        self,
-        plan: Plan,
-        pace: Pace,
-        normalise: Callable[[ObjectRef], ObjectRef] = lambda reference: reference,
-        is_expected: Callable[[dict[ObjectRef, Tree]], bool] = lambda _: True,
-    ) -> History:
+    async def run(self, assignment: Assignment) -> History:
         """Run the workload under a plan and return what happened. Raises OSError if the operator
-        cannot be started, and ValueError for a step that names an unknown kind.
-
-        is_expected whether a final state is the expected one; if not, the run waits for it
-        """
-        assert self._clean is not None
+        cannot be started, and ValueError for a step that names an unknown kind."""
         await self._server.reset_async(self._clean)
         self.tracer.begin()
-        self.injector.begin(plan, normalise)
-        self._pace = pace
+        self.injector.begin(assignment.plan, assignment.names.normalise)
+        self._assignment, self._pace = assignment, assignment.pace
         self._outputs.clear()
         self._number = self._restarts = 0
         self._is_running = True
+        self._varied = None
         self._launcher = self._setup.launcher
-        if self._setup.earlier_version is not None and plan.has("upgrade"):
+        if self._setup.earlier_version is not None and assignment.plan.has("upgrade"):
             self._launcher = self._setup.earlier_version
-        unreached, settled, final = "", False, dict[ObjectRef, Tree]()
+        outcome: dict[str, Any] = {}
         try:
             await self._launch(self._new_number())
             await self._settle()
-            unreached = await self._run_steps()
-            settled = await self._settle()
-            final = await self._final_state(is_expected)
+            outcome = await self._run_steps(assignment.steps or self._setup.steps)
+            outcome["settled"] = await self._settle()
+            outcome["final"] = await self._objects(assignment.expected)
         finally:
             self._is_running = False
             await self._stop_all()
+        output = "".join(self._outputs)
         history = self.tracer.history()
-        history.output = "".join(self._outputs)
-        history.unreached, history.settled, history.final = unreached, settled, final
-        return history
+        return structs.replace(history, output=output, varied=self._varied, **outcome)
 
     def record(self, path: Path, name: str) -> None:
         """Write a recording of the last run, for `kapiserver replay`. Raises OSError."""
@@ -153,18 +169,20 @@ class Session:
 
     # Steps.
 
-    async def _run_steps(self) -> str:
-        """Run the steps; return why they did not reach their end, or ""."""
-        for index, step in enumerate(self._setup.steps):
+    async def _run_steps(self, steps: Sequence[Step]) -> dict[str, Any]:
+        """Run the steps; return the fields of the history that say why they did not reach their
+        end."""
+        for index, step in enumerate(steps):
             await self.injector.before_step(index)
             self.tracer.mark(str(step), index)
             try:
                 await self._perform(step)
             except (AssertionError, StatusError) as error:
-                return f"step {index + 1} ({step}) failed: {error}"
+                text = f"step {index + 1} ({step}) failed: {error}"
+                return {"unreached": text, "refused": isinstance(error, StatusError)}
         await self._settle()
-        await self.injector.before_step(len(self._setup.steps))
-        return ""
+        await self.injector.before_step(len(steps))
+        return {}
 
     async def _perform(self, step: Step) -> None:
         match step:
@@ -230,14 +248,18 @@ class Session:
         if obj["kind"] in ("CustomResourceDefinition", "Namespace"):
             await self._server.settle_async()
 
+    def _client_of(self, reference: ObjectRef) -> ResourceClient:
+        resource = find_resource(self._server.running.cluster.server.scheme, reference.resource)
+        version = str(GroupVersion(resource.group, resource.versions[0]))
+        return self._server.internal_client().resource(
+            version, resource.name, namespace=reference.namespace
+        )
+
     def _client(self, target: Target) -> tuple[ResourceClient, ObjectRef]:
         resource = find_resource(self._server.running.cluster.server.scheme, target.kind)
         namespace = target.namespace if resource.namespaced else ""
-        version = str(GroupVersion(resource.group, resource.versions[0]))
-        client = self._server.internal_client().resource(
-            version, resource.name, namespace=namespace
-        )
-        return client, ObjectRef(resource.qualified_name, namespace, target.name)
+        reference = ObjectRef(resource.qualified_name, namespace, target.name)
+        return self._client_of(reference), reference
 
     async def _write(self, reference: ObjectRef, write: object) -> None:
         """Await a write of the workload, so that its commit counts as the workload's."""
@@ -265,16 +287,15 @@ class Session:
             await asyncio.sleep(max(POLL_SECONDS, rest))
         return False
 
-    async def _final_state(
-        self, is_expected: Callable[[dict[ObjectRef, Tree]], bool]
-    ) -> dict[ObjectRef, Tree]:
-        """Return the objects at the end, when they are as expected or patience is over."""
+    async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
+        """Return the objects, when they are as expected or patience is over."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._pace.patience
         while True:
-            state = await self._state()
-            if is_expected(state) or loop.time() > deadline:
-                return state
+            objects = await self._state()
+            is_expected = expected is None or not expected.differences(objects)
+            if is_expected or loop.time() > deadline:
+                return objects
             await asyncio.sleep(self._pace.quiet)
             await self._settle()
 
@@ -347,11 +368,7 @@ class Session:
 
     async def write_as_other(self, reference: ObjectRef) -> None:
         """Change an object as another writer does: set an annotation."""
-        resource = find_resource(self._server.running.cluster.server.scheme, reference.resource)
-        version = str(GroupVersion(resource.group, resource.versions[0]))
-        client = self._server.internal_client().resource(
-            version, resource.name, namespace=reference.namespace
-        )
+        client = self._client_of(reference)
         self.tracer.other_objects.add(reference)
         try:
             patch = {"metadata": {"annotations": {OTHER_ANNOTATION: "yes"}}}
@@ -359,6 +376,18 @@ class Session:
                 await client.patch(reference.name, patch)
         finally:
             self.tracer.other_objects.discard(reference)
+
+    async def vary(self, text: str) -> None:
+        """Make the change of a variation, and undo it."""
+        variation = parse_variation(text)
+        client = self._client_of(variation.object)
+        obj = await client.get(variation.object.name)
+        await self._write(variation.object, client.update(variation.changed(obj)))
+        await self._settle()
+        self._varied = await self._objects(self._assignment.varied)
+        current = await client.get(variation.object.name)
+        await self._write(variation.object, client.update(current | {"spec": obj["spec"]}))
+        await self._settle()
 
     async def advance(self, seconds: float) -> None:
         """Move the server's clock forward."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
@@ -140,14 +140,21 @@ def differences(expected: State, actual: State) -> list[Difference]:
 class Expectation(Struct, frozen=True, kw_only=True):
     """The state that a run has to reach.
 
+    objects             the objects of the first plain run
     ignored_objects     objects that only some plain runs have at the end
     ignored_fields      paths of fields that differ between plain runs, by object
     """
 
     names: Names
+    objects: Mapping[ObjectRef, Tree]
     state: State
     ignored_objects: frozenset[ObjectRef] = frozenset()
     ignored_fields: Mapping[ObjectRef, frozenset[str]] = {}
+
+    def with_objects(self, objects: Mapping[ObjectRef, Tree]) -> Expectation:
+        """Return the expectation of other objects, without the same fields."""
+        state = normal_state(objects, self.names)
+        return structs.replace(self, objects=objects, state=state)
 
     def differences(self, objects: Mapping[ObjectRef, Tree]) -> list[Difference]:
         """Return what differs from the expected state."""
@@ -184,6 +191,7 @@ def learn_expectation(histories: Sequence[History]) -> Expectation:
                 objects.add(difference.object)
     return Expectation(
         names=names,
+        objects=histories[0].final,
         state=first,
         ignored_objects=frozenset(objects),
         ignored_fields={key: frozenset(paths) for key, paths in fields.items()},

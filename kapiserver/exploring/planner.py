@@ -139,8 +139,9 @@ def _rank(plan: Plan) -> int:
 
 def _kinds(facts: Facts, options: Choice) -> Iterator[Sequence[Injection]]:
     """Yield the injections of each kind."""
-    yield options.variations
+    yield options.variations[::2]  # two in each turn: whoever asks for them wants to see them
     yield _crashes_after_commit(facts)
+    yield options.variations[1::2]
     yield _stops(facts)
     yield _conflicts(facts)
     yield _missed_events(facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from msgspec import structs
@@ -33,7 +34,7 @@ def make_variations(
     definitions: Sequence[Tree], objects: Mapping[ObjectRef, Tree], steps: Sequence[Step]
 ) -> list[Injection]:
     """Return the variations of the custom resources that the workload applies and that are there at
-    its end, as injections at the end."""
+    its end, as injections at the end. The properties take turns."""
     schemas = {
         (definition["spec"]["group"], definition["spec"]["names"]["kind"]): definition
         for definition in definitions
@@ -44,9 +45,16 @@ def make_variations(
         definition = schemas.get((group, obj["kind"]))
         if definition is None or not any(_applies(step, obj) for step in steps):
             continue
+        by_path: dict[tuple[str, ...], list[Variation]] = {}
         for variation in _variations(reference, _schema(definition, obj), obj):
-            point = step_point(len(steps))
-            injections.append(Injection("vary", point, None, variation.to_text()))
+            by_path.setdefault(variation.path, []).append(variation)
+        turns = zip_longest(*by_path.values())
+        injections += [
+            Injection("vary", step_point(len(steps)), None, variation.to_text())
+            for turn in turns
+            for variation in turn
+            if variation is not None
+        ]
     return injections
 
 

@@ -22,7 +22,13 @@ from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authorizer import ManagedAuthorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.filters.recovery import error_response
-from kapiserver.apiserver.health import LOOP_HOOKS, RBAC_HOOK, REPAIR_HOOK, SERVICE_HOOKS
+from kapiserver.apiserver.health import (
+    IDENTITY_HOOK,
+    LOOP_HOOKS,
+    RBAC_HOOK,
+    REPAIR_HOOK,
+    SERVICE_HOOKS,
+)
 from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_if_space
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
@@ -30,6 +36,7 @@ from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
+from kapiserver.controllers.endpoints.apiserver_identity import APIServerIdentity
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.host import Host
@@ -74,7 +81,9 @@ class RunningServer(Struct, frozen=True, kw_only=True):
         }
 
 
-_ControlLoop: TypeAlias = ControllerManager | AllocationRepair | KubernetesService
+_ControlLoop: TypeAlias = (
+    ControllerManager | AllocationRepair | KubernetesService | APIServerIdentity
+)
 
 
 async def _no_barrier() -> None:
@@ -127,6 +136,10 @@ async def serve(
         service = _start_kubernetes_service(cluster, port)
         control_loops.append(service)
         manager.add(service)
+        if _has_identity(cluster, port):
+            identity = _start_identity(cluster, port)
+            control_loops.append(identity)
+            manager.add(identity)
         stack.push_async_callback(_delay_shutdown, cluster)
         yield running
 
@@ -234,6 +247,21 @@ def _start_kubernetes_service(cluster: Cluster, port: int) -> KubernetesService:
     service.start()
     cluster.server.health.finish(*SERVICE_HOOKS)
     return service
+
+
+def _has_identity(cluster: Cluster, port: int) -> bool:
+    """Return whether a server says that it runs: one that clients reach, beside others."""
+    is_on = "APIServerIdentity" in cluster.server.config.features.feature_gates
+    return is_on and cluster.kv.shared and port > 0
+
+
+def _start_identity(cluster: Cluster, port: int) -> APIServerIdentity:
+    context = apiserver_context(cluster.server, "apiserver-identity")
+    identity = APIServerIdentity(context, port)
+    identity.start()
+    cluster.server.health.add_hook(IDENTITY_HOOK)
+    cluster.server.health.finish(IDENTITY_HOOK)
+    return identity
 
 
 async def _stop_together(loops: Sequence[_ControlLoop]) -> None:

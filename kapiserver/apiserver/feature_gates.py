@@ -32,6 +32,7 @@ GATES: dict[str, Gate] = {
     "AllBeta": Gate(default=False, stage="BETA"),
     "AllowUnsafeMalformedObjectDeletion": Gate(default=True, stage="BETA", off_in=range(37)),
     "APIListChunking": Gate(default=True, stage="GA"),
+    "APIServerIdentity": Gate(default=True, stage="BETA"),
     "APIResponseCompression": Gate(default=True, stage="BETA"),
     "CBORServingAndStorage": Gate(default=True, stage="ALPHA"),
     "ConstrainedImpersonation": Gate(default=True, stage="BETA", off_in=range(36)),

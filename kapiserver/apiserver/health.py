@@ -29,6 +29,8 @@ CRD_HOOK = "crd-informer-synced"
 RBAC_HOOK = "rbac/bootstrap-roles"
 REPAIR_HOOK = "start-service-ip-repair-controllers"
 ENCRYPTION_HOOK = "start-encryption-provider-config-automatic-reload"
+IDENTITY_HOOK = "start-kube-apiserver-identity-lease-controller"
+"""The step of a server that shares its store; it is added when the Lease is kept."""
 SERVICE_HOOKS = (
     "scheduling/bootstrap-system-priority-classes",
     "bootstrap-controller",
@@ -57,7 +59,7 @@ HOOKS = (
 )
 """Steps of the start, by the names of kube-apiserver's hooks. Most say that a part of the server
 runs, not that it has done its first work. Left out are the hooks of parts that this server has not:
-aggregation, peers, its own identity Lease, tracking of legacy tokens, watermarks and counts of
+aggregation, peers, tracking of legacy tokens, watermarks and counts of
 objects for flow control, and watch caches that are filled before the first request."""
 LOOP_HOOKS = tuple(
     hook for hook in HOOKS if hook not in (CRD_HOOK, RBAC_HOOK, REPAIR_HOOK, *SERVICE_HOOKS)

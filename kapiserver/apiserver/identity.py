@@ -8,12 +8,16 @@ import functools
 import hashlib
 import platform
 
+KUBE_PORT = 6443
+"""The port of a kube-apiserver."""
+
 
 @functools.cache
-def server_id() -> str:
-    """Return the name that kube-apiserver gives to a server of this host: `apiserver-`, and a hash
-    of the host's name."""
-    parts = (platform.node().encode(), b"kube-apiserver")
+def server_id(port: int = KUBE_PORT) -> str:
+    """Return the name of the server of this host with that secure port: `apiserver-`, and a hash of
+    the host's name, as kube-apiserver has it. A host may have servers on other ports, too."""
+    host = platform.node() if port == KUBE_PORT else f"{platform.node()}:{port}"
+    parts = (host.encode(), b"kube-apiserver")
     digest = hashlib.sha256(b"".join(len(each).to_bytes(2) + each for each in parts)).digest()
     return f"apiserver-{base64.b32encode(digest[:16]).decode().rstrip('=').lower()}"
 

@@ -1,7 +1,7 @@
 """Delete expired Leases of API servers' identities.
 
-A kube-apiserver holds such a Lease while it runs, so a store that one has used may have some. This
-server makes none. Mirrors pkg/controlplane/controller/apiserverleasegc.
+A server holds such a Lease while it runs (`endpoints/apiserver_identity.py`); one that was killed
+leaves it. Mirrors pkg/controlplane/controller/apiserverleasegc.
 """
 
 from __future__ import annotations

@@ -1,0 +1,76 @@
+"""Keeps the Lease that says that this server runs.
+
+`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver` lists the
+servers of a store. A server that stops deletes its Lease; that of one that was killed expires after
+an hour, and `deletion/apiserver_lease_gc.py` deletes it. Only servers that share their store with
+others have one: an embedded store has one server. Mirrors lease/controller.go of
+k8s.io/component-helpers, as pkg/controlplane/apiserver uses it.
+"""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from datetime import UTC, datetime
+
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.identity import server_id
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.writing import delete_object
+
+LEASE_SECONDS = 3600
+RENEW_SECONDS = 10.0
+_VERSION = "coordination.k8s.io/v1"
+_NAMESPACE = "kube-system"
+
+
+class APIServerIdentity(Controller[str]):
+    """The control loop; its queue holds the name of the Lease."""
+
+    def __init__(self, context: ControllerContext, port: int) -> None:
+        super().__init__(context)
+        self._name = server_id(port)
+        self._holder = f"{self._name}_{uuid.uuid4()}"
+        self._leases = context.resource(_VERSION, "leases", namespace=_NAMESPACE)
+
+    def set_up(self) -> None:
+        """Renew the Lease now and periodically."""
+        self.resync(RENEW_SECONDS, lambda: [self._name])
+
+    async def reconcile(self, name: str) -> None:
+        """Renew the Lease, or create it. An earlier server of the name loses it."""
+        try:
+            lease = await self._leases.get(name)
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+            await self._leases.create(self._renewed({"metadata": {"name": name}}))
+            return
+        await self._leases.update(self._renewed(lease))
+
+    async def stop(self) -> None:
+        """Stop, and delete the Lease unless another process has it now."""
+        await super().stop()
+        try:
+            lease = await self._leases.get(self._name)
+            if lease["spec"].get("holderIdentity") == self._holder:
+                await delete_object(self._leases, self._name, uid=lease["metadata"]["uid"])
+        except StatusError:  # it expires
+            return
+
+    def _renewed(self, lease: Tree) -> Tree:
+        metadata = lease["metadata"]
+        labels = {
+            **(metadata.get("labels") or {}),
+            "apiserver.kubernetes.io/identity": "kube-apiserver",
+            "kubernetes.io/hostname": platform.node(),
+        }
+        now = datetime.fromtimestamp(self.clock.now(), UTC)
+        spec = {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+        return {**lease, "metadata": {**metadata, "labels": labels}, "spec": spec}

@@ -142,6 +142,15 @@ def windows_of_nothing() -> Iterator[bytes]:
     yield from itertools.repeat(window_update(0, 1))
 
 
+def windows_of_a_closed_stream() -> Iterator[bytes]:
+    yield headers(1) + reset(1, frames.CANCEL)
+    yield from itertools.repeat(window_update(1, 1 << 16))
+
+
+def windows_of_the_connection() -> Iterator[bytes]:
+    yield from itertools.repeat(window_update(0, 1 << 11))
+
+
 def header_bomb() -> Iterator[bytes]:
     """A block that names a large field of its table again and again."""
     yield block(1, LARGE_FIELD + b"\xbe" * 10_000)
@@ -174,7 +183,8 @@ CALM: dict[str, Callable[[], Iterator[bytes]]] = {
         rapid_reset, resets_by_faults, malformed_requests, refused_headers, too_many_streams,
         continuations, empty_continuations, empty_data, padded_data, data_of_reset_streams,
         settings_flood, long_settings, windows_by_settings, pings, ping_answers, priorities,
-        unknown_frames, dribble, windows_of_nothing, header_bomb, header_bombs_with_names,
+        unknown_frames, dribble, windows_of_nothing, windows_of_a_closed_stream,
+        windows_of_the_connection, header_bomb, header_bombs_with_names,
         huffman_bomb, empty_fields,
     )
 }  # fmt: skip
@@ -307,6 +317,18 @@ def test_useful_windows() -> None:
     for stream in STREAMS[1 : 5 * limits.ALLOWANCE]:
         client.send(headers(stream))
         client.send(window_update(0, 2), frame(frames.PING, 0, 0, bytes(8)))
+    assert client.protocol.state is State.OPEN
+
+
+def test_lists() -> None:
+    """A client may read lists as client-go does: the stream has ended when it acknowledges each
+    4 KiB, on the stream and on the connection."""
+    size = 1 << 20
+    client = connected(answer=bytes(size))
+    client.send(settings({frames.INITIAL_WINDOW_SIZE: 4 << 20}), window_update(0, 1 << 30))
+    for stream in STREAMS[:20]:
+        client.send(headers(stream))
+        client.send(*[window_update(stream, 4096) + window_update(0, 4096)] * (size // 4096))
     assert client.protocol.state is State.OPEN
 
 

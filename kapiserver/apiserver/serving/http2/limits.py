@@ -5,9 +5,10 @@ and until the client has authenticated 1 MiB for all of them together. A header 
 and its frames have limits of their own.
 
 Frames that lead to nothing are cheap to send: PING, SETTINGS, PRIORITY, empty DATA, the reset of a
-stream, and windows of a few bytes. Each costs a part of the connection's allowance. Time and useful
-work refund it, and a client without allowance is sent away with ENHANCE_YOUR_CALM. So bounded are,
-among others, CVE-2023-44487 (rapid reset) and CVE-2019-9511 to 9518.
+stream, and windows of a few bytes or for bytes that were never sent. Each costs a part of the
+connection's allowance. Time and useful work refund it, and a client without allowance is sent away
+with ENHANCE_YOUR_CALM. So bounded are, among others, CVE-2023-44487 (rapid reset) and CVE-2019-9511
+to 9518.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ REFUND_PER_FRAME = 3
 SMALL_DATA_BYTES = 16
 """A DATA frame with fewer bytes of a body is worth nothing, unless it ends the body."""
 SMALL_WINDOW_BYTES = 1024
-"""A DATA frame to the client that a window cut to fewer bytes refunds nothing."""
+"""A WINDOW_UPDATE of fewer bytes is worth nothing, and a DATA frame to the client that a window cut
+to fewer bytes refunds nothing."""
 
 
 class ConnectionFault(Exception):

@@ -51,6 +51,7 @@ class Outgoing:
         "_on_sent",
         "_ready",
         "_starved",
+        "_unacknowledged",
         "frame_bytes",
         "initial_window",
         "window",
@@ -65,6 +66,8 @@ class Outgoing:
         self._blocked: set[Stream] = set()
         self._starved: dict[Stream, None] = {}
         self._has_sent_headers = False
+        self._unacknowledged = 0
+        """Bytes of DATA that the client may acknowledge, on its stream and on the connection."""
         self.window = frames.DEFAULT_WINDOW
         self.initial_window = frames.DEFAULT_WINDOW
         self.frame_bytes = frames.FRAME_BYTES
@@ -89,6 +92,14 @@ class Outgoing:
                 stream.send_window += change  # may become negative
                 check_frame(stream.send_window <= frames.MAX_WINDOW, frames.FLOW_CONTROL_ERROR)
                 self.widen(stream)
+
+    def acknowledge(self, size: int) -> bool:
+        """A window grows. Return whether that acknowledges DATA, and not only a few bytes: clients
+        send such a WINDOW_UPDATE for each 4 KiB of a list, also when its stream has ended."""
+        is_useful = SMALL_WINDOW_BYTES <= size <= self._unacknowledged
+        if is_useful:
+            self._unacknowledged -= size
+        return is_useful
 
     def write(self, frame: bytes) -> None:
         """Send a frame that waits for nothing; b"" is none."""
@@ -171,6 +182,7 @@ class Outgoing:
         data = stream.take(size)
         stream.send_window -= size
         self.window -= size
+        self._unacknowledged += 2 * size
         is_last = not stream.unsent and stream.is_finishing and stream.code is None
         flags = frames.END_STREAM if is_last else 0
         header = _HEADER.pack(size >> 8, size & 255, frames.DATA, flags, stream.id)

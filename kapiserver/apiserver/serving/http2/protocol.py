@@ -222,10 +222,11 @@ class ServerProtocol:
         if kind == frames.DATA:
             self._on_data(stream_id, flags, payload)
             return
-        self._allowance.spend(1, self._now)  # there may be a flood of any of them
         if kind == frames.WINDOW_UPDATE:
             self._on_window_update(stream_id, payload)
-        elif kind == frames.RST_STREAM:
+            return
+        self._allowance.spend(1, self._now)  # there may be a flood of any of them
+        if kind == frames.RST_STREAM:
             self._on_reset(stream_id, payload)
         elif kind == frames.PING:
             self._on_ping(stream_id, flags, payload)
@@ -258,6 +259,8 @@ class ServerProtocol:
     def _on_window_update(self, stream_id: int, payload: bytes) -> None:
         check_frame(len(payload) == 4)
         size = int.from_bytes(payload) & frames.MAX_WINDOW
+        if not self._out.acknowledge(size):
+            self._allowance.spend(1, self._now)
         stream = self._stream(stream_id) if stream_id else None
         if stream_id and stream is None:
             return

@@ -17,12 +17,13 @@ TOKEN = "clients-token"
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that accepts the administrator's client certificate and a static token."""
+    """A server with HTTP/2 that accepts the administrator's client certificate and a static
+    token."""
     folder = tmp_path_factory.mktemp("clients")
     tokens = folder / "tokens.csv"
     tokens.write_text(f'{TOKEN},token-user,token-uid,"system:masters"\n')
     tokens.chmod(0o600)
-    running = start(folder, f"--token-auth-file={tokens}")
+    running = start(folder, f"--token-auth-file={tokens}", "--disable-http2-serving=false")
     yield running
     stop(running)
 

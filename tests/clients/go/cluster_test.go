@@ -23,6 +23,7 @@ const waitSeconds = 60
 type exchange struct {
 	method, path, query    string
 	sentType, receivedType string
+	protocol               string
 	status                 int
 }
 
@@ -47,6 +48,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		query:        request.URL.RawQuery,
 		sentType:     request.Header.Get("Content-Type"),
 		receivedType: response.Header.Get("Content-Type"),
+		protocol:     response.Proto,
 		status:       response.StatusCode,
 	})
 	return response, nil

@@ -124,6 +124,7 @@ class Exit(Struct, frozen=True):
 class History(Struct, kw_only=True, eq=False):
     """One run.
 
+    forbidden   requests of the operator that authorization refused; they are not in `requests`
     final       the normalised objects at the end, by their reference
     output      what the operator wrote
     varied      the objects after a variation, None without one
@@ -137,6 +138,7 @@ class History(Struct, kw_only=True, eq=False):
     watches: Sequence[OpenedWatch] = ()
     marks: Sequence[Mark] = ()
     exits: Sequence[Exit] = ()
+    forbidden: Sequence[Request] = ()
     final: dict[ObjectRef, Tree] = field(default_factory=dict)
     output: str = ""
     varied: dict[ObjectRef, Tree] | None = None

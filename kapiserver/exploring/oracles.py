@@ -20,7 +20,6 @@ from kapiserver.exploring.history import (
     Commit,
     History,
     ObjectRef,
-    Request,
 )
 from kapiserver.exploring.invariants import Invariant, violations
 from kapiserver.exploring.plans import Plan
@@ -74,9 +73,7 @@ def learn_reference(histories: Sequence[History], expectation: Expectation) -> R
     return Reference(
         expectation=expectation,
         deleted=_count_deletions(histories, names),
-        forbidden=frozenset(
-            str(request) for history in histories for request in forbidden_requests(history)
-        ),
+        forbidden=frozenset(str(request) for history in histories for request in history.forbidden),
         tracebacks=frozenset(line for history in histories for line in tracebacks(history.output)),
     )
 
@@ -302,17 +299,8 @@ def _tracebacks(run: Run) -> Iterator[Fault]:
             yield Fault(oracle="traceback", message=f"The operator logged the error {line}")
 
 
-def forbidden_requests(history: History) -> list[Request]:
-    """Return the requests of the operator that RBAC refused."""
-    return [
-        request
-        for request in history.requests
-        if request.actor == OPERATOR and request.status == 403 and not request.injected
-    ]
-
-
 def _forbidden(run: Run) -> Iterator[Fault]:
-    requests = {str(request): request for request in forbidden_requests(run.history)}
+    requests = {str(request): request for request in run.history.forbidden}
     for text, request in requests.items():
         if text not in run.reference.forbidden or not run.plan.injections:
             yield Fault(

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
+from kapiserver.exploring.history import OPERATOR, OTHER_ANNOTATION, History, ObjectRef, Request
 from kapiserver.exploring.injector import Injector
 from kapiserver.exploring.plans import Plan
 from kapiserver.exploring.programs import Launcher, Program
@@ -161,11 +161,36 @@ class Session:
             await self._stop_all()
         output = "".join(self._outputs)
         history = self.tracer.history()
-        return structs.replace(history, output=output, varied=self._varied, **outcome)
+        forbidden = self._forbidden_requests(history)
+        return structs.replace(
+            history, output=output, forbidden=forbidden, varied=self._varied, **outcome
+        )
 
     def record(self, path: Path, name: str) -> None:
         """Write a recording of the last run, for `kapiserver replay`. Raises OSError."""
         self._server.record(path, test=name)
+
+    @property
+    def _user(self) -> str:
+        return self._setup.user or OPERATOR_USER
+
+    def _forbidden_requests(self, history: History) -> list[Request]:
+        """Return the requests of the operator that did not reach the injector, because
+        authorization comes before it."""
+        seen = {(request.verb, request.uri) for request in history.requests}
+        return [
+            Request(
+                position=self.tracer.next_position(),
+                actor=OPERATOR,
+                verb=record.verb,
+                object=ObjectRef(record.resource, record.namespace, record.object_name),
+                subresource=record.subresource,
+                uri=record.uri,
+                status=record.status,
+            )
+            for record in self._server.requests.select(status=403, user=self._user)
+            if (record.verb, record.uri) not in seen
+        ]
 
     # Steps.
 
@@ -395,8 +420,7 @@ class Session:
 
     def expire_watches(self, resource: str) -> None:
         """End the operator's watches of a resource with 410 Expired."""
-        user = self._setup.user or OPERATOR_USER
-        self._server.faults.expire_watches(resource=resource, user=user).remove()
+        self._server.faults.expire_watches(resource=resource, user=self._user).remove()
 
     def _new_number(self) -> int:
         """Return the number of a new instance, whose requests are expected from now on."""
@@ -426,7 +450,7 @@ class Session:
             self.restart()
 
     def _kubeconfig(self) -> tuple[Path, str]:
-        user = self._setup.user or OPERATOR_USER
+        user = self._user
         groups = _groups(self._setup.user)
         token = self._server.add_token(user, groups)
         self._tokens.append(token)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.exploring.history import OTHER_ANNOTATION, Exit, History
+from kapiserver.exploring.history import OPERATOR, OTHER_ANNOTATION, Exit, History, Request
 from kapiserver.exploring.invariants import Objects, violations
 from kapiserver.exploring.oracles import Run, judge, learn_reference
 from kapiserver.exploring.plans import Plan, parse_plan
@@ -111,11 +111,15 @@ def test_exits_and_tracebacks() -> None:
 
 
 def test_forbidden_requests() -> None:
-    """RBAC refuses a request that no plain run sends; an injected refusal does not count."""
+    """RBAC refuses a request that no plain run sends; a quota or an injected refusal, which the
+    injector sees, does not count."""
     run = Builder()
-    run.request("list", CM, status=403)
-    run.request("list", DB, status=403, injected="refuse")
-    assert faults(Builder(), run.build()) == [
+    run.request("create", DB, status=403)
+    history = run.build()
+    history.forbidden = [
+        Request(position=9, actor=OPERATOR, verb="list", object=CM, status=403),
+    ]
+    assert faults(Builder(), history) == [
         ("forbidden", f"The operator may not list {CM}: its RBAC does not allow it.")
     ]
 

@@ -33,14 +33,15 @@ NOT_RUN = {
     "docs/how-to/proxy.md": 2,
     "docs/how-to/storage.md": 1,
     "docs/how-to/tls.md": 1,
+    "docs/tutorials/explore.md": 1,
     "docs/tutorials/operator.md": 2,
 }
 """How many blocks of a page no test runs, each for the reason above it."""
 
 
-SLOW = ("docs/how-to/", "docs/reference/")
-"""Folders of pages whose blocks run under `make test-all` only: each page starts servers, and other
-tests use the same flags."""
+SLOW = ("docs/how-to/", "docs/reference/", "docs/tutorials/explore.md")
+"""Pages, or folders of them, whose blocks run under `make test-all` only: each page starts servers,
+and other tests use the same flags."""
 
 
 def _name(page: Path) -> str:

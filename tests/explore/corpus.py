@@ -113,7 +113,7 @@ CASES = (
         twin_options=_roles("repaired"),
     ),
     Case("refusals/immediate_retry", "grow", "writer|409", r"without an effect|settle|rate"),
-    Case("ignored-error", "delete", "500|error", r"persistentvolumeclaims default/data-db", NODE),
+    Case("ignored-error", "delete", "refused", r"persistentvolumeclaims default/data-db", NODE),
     Case("instances/overlap", "create", "ran twice|saw the state", r"secrets default/db-token"),
     Case("instances/lost_lease", "create", "paused", r"jobs\.batch"),
     Case("time/token", "agent", "clock", r"configmaps default/db-settings"),

@@ -1,8 +1,8 @@
-// Any error of a read is taken for "there is none".
+// The error of a cleanup is discarded.
 //
-// ClickHouse's operator (issue 2056) skipped its cleanup when it could not read what had to be
-// cleaned up, and removed its finalizer. A time-out or a 500 at that moment leaves the claim behind.
-// The corrected twin knows 404 from other errors.
+// ClickHouse's operator (issue 2056) ignored the errors of its cleanup on each level, and removed its
+// finalizer in any case. A time-out or a 500 at that moment leaves the claim behind. The corrected
+// twin only ignores that there is none, and tries again after other errors.
 
 import { core, getDatabase, namespace, orNull, repaired, replaceDatabase, run } from './operator.js';
 
@@ -15,9 +15,7 @@ run(async (name) => {
   const claim = `data-${name}`;
   if (database.metadata.deletionTimestamp) {
     if (!finalizers.includes(FINALIZER)) return;
-    if (await readClaim(claim)) {
-      await orNull(core.deleteNamespacedPersistentVolumeClaim({ name: claim, namespace }));
-    }
+    await deleteClaim(claim);
     database.metadata.finalizers = finalizers.filter((finalizer) => finalizer !== FINALIZER);
     await orNull(replaceDatabase(name, database));
     return;
@@ -26,12 +24,12 @@ run(async (name) => {
     finalizers.push(FINALIZER);
     await replaceDatabase(name, database);
   }
-  if (!(await readClaim(claim))) await createClaim(claim);
+  await createClaim(claim);
 });
 
-async function readClaim(name) {
-  const request = core.readNamespacedPersistentVolumeClaim({ name, namespace });
-  return repaired ? orNull(request) : request.catch(() => null);
+async function deleteClaim(name) {
+  const request = core.deleteNamespacedPersistentVolumeClaim({ name, namespace });
+  await (repaired ? orNull(request) : request.catch(() => null));
 }
 
 async function createClaim(name) {

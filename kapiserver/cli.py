@@ -29,6 +29,7 @@ from kapiserver.extension_commands import add_extension_commands
 from kapiserver.flags import add_recode_flags, add_serve_flags
 from kapiserver.flags.backends import backend_pairs
 from kapiserver.flags.certificates import CLUSTER_SIGNERS
+from kapiserver.flags.debugging import flag_texts
 from kapiserver.flags.storage import storage_of
 from kapiserver.flags.values import DEFAULTS
 from kapiserver.rpc_commands import add_rpc_commands
@@ -209,6 +210,7 @@ def config_of(options: argparse.Namespace) -> Config:
         runtime_config=",".join(options.runtime_config),
         emulated_version=emulated_version,
         verbosity=options.verbose,
+        flags=tuple(flag_texts(options)),
     )
 
 

@@ -415,6 +415,18 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
     body_limit: int = BODY_LIMIT
 
 
+class DebuggingSettings(Struct, frozen=True, kw_only=True):
+    """What administrators may look at.
+
+    profiling   serve profiles at /debug/pprof/
+    flags       the flags of the command line and their values, for /flagz; () for a server that a
+                program starts
+    """
+
+    profiling: bool = True
+    flags: tuple[tuple[str, str], ...] = ()
+
+
 class Config(BackendSections, frozen=True, kw_only=True):
     """The settings of one server, in sections; the defaults suit a test.
 
@@ -439,6 +451,7 @@ class Config(BackendSections, frozen=True, kw_only=True):
     simulation: SimulationSettings = SimulationSettings()
     store: StoreSettings = StoreSettings()
     limits: LimitSettings = LimitSettings()
+    debugging: DebuggingSettings = DebuggingSettings()
 
     @classmethod
     def of(cls, **settings: Any) -> Config:

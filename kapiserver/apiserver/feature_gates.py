@@ -35,6 +35,8 @@ GATES: dict[str, Gate] = {
     "APIServerIdentity": Gate(default=True, stage="BETA"),
     "APIResponseCompression": Gate(default=True, stage="BETA"),
     "CBORServingAndStorage": Gate(default=True, stage="ALPHA"),
+    "ComponentFlagz": Gate(default=True, stage="BETA", off_in=range(36)),
+    "ComponentStatusz": Gate(default=True, stage="BETA", off_in=range(36)),
     "ConstrainedImpersonation": Gate(default=True, stage="BETA", off_in=range(36)),
     "ExcludeAdmissionWebhookVirtualResources": Gate(default=True, stage="BETA", off_in=range(37)),
     "ManifestBasedAdmissionControlConfig": Gate(default=True, stage="BETA", off_in=range(37)),

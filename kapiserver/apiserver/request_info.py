@@ -69,6 +69,8 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     @property
     def is_long_running(self) -> bool:
         """Whether the request is exempt from the request timeout and the in-flight limits."""
+        if not self.resource:
+            return self.path.startswith("/debug/pprof/")
         return self.verb in ("watch", "proxy") or self.subresource in _LONG_RUNNING
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import platform
 import re
 import sys
+import time
 
 from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.api.types import Tree
 
 MAJOR = "1"
+STARTED = time.time()
+"""About when the process started: every server imports this module first."""
 _EMULATION_FIELDS_MINOR = 33
 """The minor of the first release whose /version has the fields of emulation."""
 

@@ -19,6 +19,7 @@ from kapiserver.flags.authorization import add_authorization_flags
 from kapiserver.flags.autoscaling import add_autoscaling_flags
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
+from kapiserver.flags.debugging import add_debugging_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
 from kapiserver.flags.nodes import add_node_flags
 from kapiserver.flags.rpc import add_rpc_flags
@@ -57,11 +58,13 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_backend_flags(parser)
     _add_limits(parser.add_argument_group("limits"))
     add_rpc_flags(parser.add_argument_group("RPC"))
+    add_debugging_flags(parser.add_argument_group("debugging"))
     parser.add_argument(
         "-v", "--verbose", action="count", default=0,
         help="Log each request to standard error; -vv logs debug messages too. By default (0) "
         "only warnings and errors are logged.",
     )  # fmt: skip
+    parser.set_defaults(flags=parser._actions)
 
 
 def add_kube_apiserver_flags(parser: argparse.ArgumentParser) -> None:

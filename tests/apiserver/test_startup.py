@@ -33,6 +33,8 @@ LATER = (
     "kapiserver.api.patch_strategic",
     "kapiserver.apiserver.endpoints.handlers.create",
     "kapiserver.apiserver.endpoints.handlers.patch",
+    "kapiserver.apiserver.debugging.debug_pages",
+    "kapiserver.apiserver.debugging.zpages",
     "kapiserver.apiserver.discovery.openapi",
     "kapiserver.codecs.yaml",
     "aiohttp",
@@ -43,6 +45,7 @@ LATER = (
     "jwt",
     "prometheus_client",
     "re2",
+    "tracemalloc",
     "yaml",
 )
 CODE = """

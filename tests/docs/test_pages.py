@@ -25,6 +25,7 @@ NOT_RUN = {
     "docs/how-to/extension-server.md": 1,
     "docs/how-to/any-language.md": 4,
     "docs/how-to/authentication.md": 1,
+    "docs/how-to/debugging.md": 1,
     "docs/how-to/docker.md": 2,
     "docs/how-to/encryption.md": 1,
     "docs/how-to/envtest.md": 6,

@@ -38,7 +38,14 @@ async def serve_paths(server: Server, request: Request) -> AnyResponse:
     """Return the list of all non-resource paths."""
     if request.path.strip("/"):
         return page_not_found()
-    paths = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
+    return indented_json({"paths": sorted(listed_paths(server))})
+
+
+def listed_paths(server: Server) -> set[str]:
+    """Return all non-resource paths but those that kube-apiserver does not list."""
+    paths = {"/api", "/apis", "/configz", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
+    gates = server.config.features.feature_gates
+    paths |= {f"/{page}z" for page in ("flag", "status") if f"Component{page.title()}z" in gates}
     for path in ("healthz", "livez", "readyz"):
         paths |= {f"/{path}", *(f"/{path}/{name}" for name in server.health.checks(path))}
     for group in served_groups(server):
@@ -46,4 +53,4 @@ async def serve_paths(server: Server, request: Request) -> AnyResponse:
         paths |= {root, *(f"{root}/{version}" for version in group.versions)}
         if group.name:
             paths |= {f"/openapi/v3{root}/{version}" for version in group.versions}
-    return indented_json({"paths": sorted(paths)})
+    return paths

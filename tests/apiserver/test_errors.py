@@ -59,6 +59,7 @@ from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.controllers.policy.disruption import UnknownScale
 from kapiserver.controllers.resource_claims.pod_claims import ClaimProblem
 from kapiserver.controllers.status.api_service_availability import FailedCheck
+from kapiserver.controllers.storage_versions.migrator import NotServedYet
 from kapiserver.controllers.workloads.cron_job.controller import JobError
 from kapiserver.controllers.workloads.horizontal_pod_autoscaler.controller import (
     ScaleError,
@@ -83,6 +84,8 @@ from kapiserver.simulation.templates.errors import TemplateError
 from kapiserver.storage import errors as storage
 from kapiserver.storage.cache.query import FetchRequired
 from kapiserver.storage.encryption.config import InvalidEncryptionConfig
+from kapiserver.storage.encryption.kms_messages import InvalidMessage
+from kapiserver.storage.encryption.kms_provider import KMSError
 from kapiserver.storage.encryption.transformers import DecryptionError
 from kapiserver.storage.etcd.transport import EtcdError, RequestNotSent, ResponseLost
 from kapiserver.storage.objects.continue_token import BadToken
@@ -113,6 +116,9 @@ CAUGHT = {
     CostExceeded,  # validation rules of custom resources report a FieldError
     DecisionRequired,  # the expression is evaluated again with the decision of the authorizer
     DecryptionError,  # the object codec raises Undecryptable instead
+    InvalidMessage,
+    KMSError,  # the KMS provider raises DecryptionError or EncryptionFailed instead
+    NotServedYet,  # a controller tries again
     Disconnected,  # the client of webhooks raises WebhookFailed, the proxy ServiceUnavailable
     DropConnection,  # the listener aborts the connection
     EtcdError,  # the etcd store raises an error of the KV contract instead

@@ -49,11 +49,15 @@ from kapiserver.apiserver.http_client.errors import (
     UnknownHost,
 )
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.serving.http2.limits import ConnectionFault, StreamFault
+from kapiserver.apiserver.serving.http2.request_fields import RefusedRequest
 from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
+from kapiserver.codecs.hpack import HeaderListTooLarge, HpackError
 from kapiserver.codecs.http2_frames import ProtocolError
+from kapiserver.codecs.huffman import InvalidHuffman
 from kapiserver.codecs.spdy import SpdyError
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.controllers.policy.disruption import UnknownScale
@@ -69,6 +73,7 @@ from kapiserver.controllers.workloads.horizontal_pod_autoscaler.replica_calculat
     MetricsError,
 )
 from kapiserver.controllers.workloads.pod_control import PodError
+from kapiserver.extension.host_cluster import HostFailed
 from kapiserver.extension.schemas import UnusableType
 from kapiserver.rpc.errors import OutOfRange
 from kapiserver.rpc.generator.problems import InvalidDefinitions
@@ -79,6 +84,7 @@ from kapiserver.rpc.sockets import SocketInUse
 from kapiserver.simulation.jq.errors import JqError, JqSyntaxError, StepsExceeded
 from kapiserver.simulation.kwok.expressions import ExpressionError
 from kapiserver.simulation.kwok.stages.expressions import StageError
+from kapiserver.simulation.scheduler.devices.binding_conditions import DeviceBindingError
 from kapiserver.simulation.scheduler.scheduling_error import SchedulingError
 from kapiserver.simulation.templates.errors import TemplateError
 from kapiserver.storage import errors as storage
@@ -111,9 +117,11 @@ CAUGHT = {
     CompileError,  # likewise
     ConnectTimeout,  # the reverse proxy raises ServiceUnavailable
     ConditionFailed,  # the authorizer answers as its failurePolicy says
+    ConnectionFault,  # the HTTP/2 connection ends with GOAWAY
     ConfigurationError,  # the policy denies the request as its failurePolicy says
     ConversionError,  # calls of RPC groups raise OutOfRange instead
     CostExceeded,  # validation rules of custom resources report a FieldError
+    DeviceBindingError,  # the scheduler takes another device
     DecisionRequired,  # the expression is evaluated again with the decision of the authorizer
     DecryptionError,  # the object codec raises Undecryptable instead
     InvalidMessage,
@@ -127,6 +135,10 @@ CAUGHT = {
     ExpressionError,  # the usage of the container counts as 0
     ExpressionFailed,  # the webhook or policy decides as its failurePolicy says
     ClaimProblem,  # the scheduler lets the pod wait, the controller makes its claim
+    HeaderListTooLarge,  # the HTTP/2 stream is refused
+    HostFailed,  # the extension API server asks its host again, and is not ready meanwhile
+    HpackError,  # the HTTP/2 connection ends with GOAWAY
+    InvalidHuffman,  # the HPACK decoder raises HpackError instead
     FetchRequired,  # storage/cache/offload.py repeats the work in a thread
     JqError,  # the expression has no result for the object
     JqSyntaxError,  # a Stage raises StageError instead
@@ -152,6 +164,8 @@ CAUGHT = {
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
     RPCError,  # likewise
     ProtocolError,  # the gRPC transport of etcd raises RequestNotSent or ResponseLost instead
+    RefusedRequest,  # the HTTP/2 stream gets a response with its status, or a reset
+    StreamFault,  # the HTTP/2 stream is reset
     RequestNotSent,  # the etcd store tries another endpoint
     ResponseTooLarge,  # the caller of the webhook raises WebhookFailed
     ResponseLost,  # the etcd store raises Unavailable instead

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from itertools import combinations, islice
 from pathlib import Path
+from typing import Protocol
 from zlib import crc32
 
 from msgspec import Struct, field, structs
@@ -22,7 +23,7 @@ from kapiserver.exploring.plans import PLAIN, Plan
 from kapiserver.exploring.reduction import Certainty, reduce_plan, repeat
 from kapiserver.exploring.session import Assignment, Pace, Session, Setup, open_session
 from kapiserver.exploring.states import Expectation, learn_expectation
-from kapiserver.exploring.steps import Apply
+from kapiserver.exploring.steps import Apply, Step
 from kapiserver.exploring.variations import make_variations, variation_of, varied_steps
 from kapiserver.testing.state.manifests import read_manifests
 
@@ -35,6 +36,24 @@ LONG_PATIENCE = 6.0
 """The same for a run that repeats a failing plan, so that a slow machine is no fault."""
 MAX_PAIRS = 1000
 """Plans with two injections, when all plans with one are done."""
+
+
+class PlanRunner(Protocol):
+    """What runs plans one after the other: a session, or a test with the mark kube_explore."""
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps of the workload."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the points of the last plan did not come."""
+
+    async def run(self, assignment: Assignment) -> History:
+        """Run the workload under a plan and return what happened."""
+
+    def record(self, path: Path, name: str) -> None:
+        """Write a recording of the last run. Raises OSError."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -106,27 +125,42 @@ async def explore(
         opening = [stack.enter_async_context(open_session(setup)) for _ in range(options.sessions)]
         sessions = [await session for session in opening]
         histories = await _plain_runs(sessions)
-        result.problem = _problem_of(histories)
+        result.problem = problem_of(histories)
         if result.problem:
             return result
-        expectation = learn_expectation(histories)
-        reference = learn_reference(histories, expectation)
-        pace = _learned_pace(histories[0], max(item.tracer.longest_gap for item in sessions))
-        definitions = _definitions(setup) if options.vary else ()
-        choice = Choice(
-            variations=make_variations(definitions, histories[0].final, setup.steps),
-            seed=options.seed,
-            stale_reads=setup.stale_reads,
-            has_earlier_version=setup.earlier_version is not None,
-        )
-        plans = list(options.only) or make_plans(histories[0], expectation.names, choice)
-        work = _Work(plans, options, reference, pace, result, on_progress)
-        work.judge_plain_run(histories[0])
+        gap = max(session.tracer.longest_gap for session in sessions)
+        work = plan_work(setup, options, histories, gap, result)
+        work.on_progress = on_progress
         async with asyncio.TaskGroup() as group:
             for session in sessions:
                 group.create_task(work.run(session))
         result.left = work.left
     return result
+
+
+def plan_work(
+    setup: Setup,
+    options: Options,
+    histories: Sequence[History],
+    longest_gap: float,
+    result: Exploration,
+) -> Work:
+    """Return the plans that the histories of plain runs suggest, with what is wrong in these runs
+    in the result. `longest_gap` is how long an operator was quiet while it worked, in seconds.
+    Raises OSError, ValueError."""
+    expectation = learn_expectation(histories)
+    definitions = _definitions(setup) if options.vary else ()
+    choice = Choice(
+        variations=make_variations(definitions, histories[0].final, setup.steps),
+        seed=options.seed,
+        stale_reads=setup.stale_reads,
+        has_earlier_version=setup.earlier_version is not None,
+    )
+    plans = list(options.only) or make_plans(histories[0], expectation.names, choice)
+    reference = learn_reference(histories, expectation)
+    work = Work(plans, options, reference, _learned_pace(histories[0], longest_gap), result)
+    work.judge_plain_run(histories[0])
+    return work
 
 
 def _definitions(setup: Setup) -> list[Tree]:
@@ -140,7 +174,7 @@ def _definitions(setup: Setup) -> list[Tree]:
 async def _plain_runs(sessions: Sequence[Session]) -> list[History]:
     """Run the workload as it is; return the histories."""
     histories: list[History] = []
-    while len(histories) < PLAIN_RUNS and not _problem_of(histories):
+    while len(histories) < PLAIN_RUNS and not problem_of(histories):
         rest = sessions[: PLAIN_RUNS - len(histories)]
         histories += await asyncio.gather(
             *(session.run(Assignment(plan=PLAIN, pace=Pace())) for session in rest)
@@ -156,7 +190,7 @@ def _learned_pace(history: History, longest_gap: float) -> Pace:
     return Pace(quiet=quiet, watches=watches, patience=PATIENCE)
 
 
-def _problem_of(histories: Sequence[History]) -> str:
+def problem_of(histories: Sequence[History]) -> str:
     """Return why plain runs are no reference, or ""."""
     for history in histories:
         output = "\n".join(history.output.splitlines()[-15:])
@@ -191,7 +225,7 @@ class _Performance(Struct, frozen=True):
     fresh: Expectation | None = None
 
 
-class _Work:
+class Work:
     """The plans that sessions take one after the other, and what they find."""
 
     def __init__(
@@ -201,13 +235,13 @@ class _Work:
         reference: Reference,
         pace: Pace,
         result: Exploration,
-        on_progress: Callable[[Progress], None],
     ) -> None:
         self._options = options
         self._reference = reference
         self._pace = pace
         self._result = result
-        self._on_progress = on_progress
+        self.on_progress: Callable[[Progress], None] = lambda _: None
+        """Called after each plan."""
         self._deadline = time.monotonic() + options.seconds
         self._known: set[object] = set()
         """Signatures of the faults that were repeated."""
@@ -236,7 +270,7 @@ class _Work:
             invariants=self._options.invariants,
         )
 
-    async def run(self, session: Session) -> None:
+    async def run(self, session: PlanRunner) -> None:
         """Run plans until there are none, or the time is over."""
         while time.monotonic() < self._deadline:
             plan = next(self._plans, None)
@@ -244,7 +278,7 @@ class _Work:
                 return
             performance = await self._perform(session, plan, self._pace)
             self._result.done += 1
-            if performance.history is None or session.injector.pending:
+            if performance.history is None or session.is_pending:
                 self._result.unreached += 1
             else:
                 await self._judge(session, plan, performance)
@@ -252,9 +286,9 @@ class _Work:
 
     def _report_progress(self) -> None:
         result = self._result
-        self._on_progress(Progress(done=result.done, left=self.left, failed=len(result.findings)))
+        self.on_progress(Progress(done=result.done, left=self.left, failed=len(result.findings)))
 
-    async def _perform(self, session: Session, plan: Plan, pace: Pace) -> _Performance:
+    async def _perform(self, session: PlanRunner, plan: Plan, pace: Pace) -> _Performance:
         expectation = self._reference.expectation
         assignment = Assignment(plan=plan, pace=pace, names=expectation.names, expected=expectation)
         variation = variation_of(plan)
@@ -269,7 +303,7 @@ class _Work:
         varied = expectation.with_objects(fresh.final) if counts else None
         return _Performance(await session.run(structs.replace(assignment, varied=varied)), varied)
 
-    async def _judge(self, session: Session, plan: Plan, performance: _Performance) -> None:
+    async def _judge(self, session: PlanRunner, plan: Plan, performance: _Performance) -> None:
         """Judge a run. A plan that fails in a new way is reduced and repeated."""
         failure = self._failure(session, plan, performance)
         if failure is None:
@@ -293,11 +327,13 @@ class _Work:
             failure = failures[-1]
         self._add(failure, certainty)
 
-    def _failure(self, session: Session, plan: Plan, performance: _Performance) -> _Failure | None:
+    def _failure(
+        self, session: PlanRunner, plan: Plan, performance: _Performance
+    ) -> _Failure | None:
         """Return what is wrong with a run, and save its recording; None if nothing is wrong, or if
         the points of the plan did not come."""
         history = performance.history
-        if history is None or session.injector.pending:
+        if history is None or session.is_pending:
             return None
         faults = judge(self._run(plan, history, performance.fresh))
         if not faults:

@@ -15,10 +15,10 @@ from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.exploring.gates import Gates, StaleView
-from kapiserver.exploring.history import LEASES, ObjectRef, Request
+from kapiserver.exploring.history import LEASES, OPERATOR, WORKLOAD, ObjectRef, Request
 from kapiserver.exploring.plans import Injection, Plan, Point, parse_point, step_point
 from kapiserver.exploring.refusals import REFUSALS, Refusal
-from kapiserver.exploring.tracer import Tracer
+from kapiserver.exploring.tracer import Sender, Tracer
 from kapiserver.testing.history.request_record import decode_body, name_in_body
 
 AT_STEPS = (
@@ -68,6 +68,8 @@ class Injector:
         self._stale_reads = stale_reads
         self.instances: dict[str, int] = {}
         """The numbers of the operator's instances, by their Authorization header."""
+        self.has_http_workload = False
+        """Whether requests without the token of an instance are the workload's."""
         self.dead: set[int] = set()
         """Instances that were killed: their requests get no response."""
         self.gates = Gates()
@@ -84,6 +86,8 @@ class Injector:
         self._points: dict[int, Point] = {}
         self._pending = list(plan.injections)
         self._lasting: list[Injection] = []
+        self._steps = 0
+        """Steps of a workload that comes by HTTP."""
         self._refused: dict[Injection, int] = {}
         self._revisions: dict[Point, int] = {}
         """The revision of the store at each point at which a stale view may begin."""
@@ -184,9 +188,12 @@ class Injector:
 
     async def before(self, http: HttpRequest) -> AnyResponse | None:
         """Record a request, and inject what comes before its handler."""
-        # The operator may use other tokens, such as those of TokenRequests.
-        newest = max(self.instances.values(), default=0)
-        instance = self.instances.get(http.header("Authorization"), newest)
+        instance = self.instances.get(http.header("Authorization"), 0)
+        if not instance and self.has_http_workload:
+            await self._before_workload(http)
+        elif not instance:
+            # The operator may use other tokens, such as those of TokenRequests.
+            instance = max(self.instances.values(), default=0)
         if instance in self.dead:
             raise DropConnection
         name, body = http.info.name, b""
@@ -194,7 +201,8 @@ class Injector:
             body = await http.read_body(self._tracer.server.config.limits.body_limit)
         if http.info.verb == "create" and not name:
             name = self._name(http, body)
-        request = self._tracer.open_request(http, instance, name, body)
+        actor = OPERATOR if instance else WORKLOAD
+        request = self._tracer.open_request(http, Sender(actor, instance), name, body)
         http.on_complete(lambda http: self._tracer.close_request(http, _status(http)))
         if not instance:
             return None
@@ -203,6 +211,13 @@ class Injector:
             self._revisions[point] = self._tracer.revision
             await self._before_write(point, request, http)
         return await self.gates.before(self._tracer.server, http, instance, request.object.resource)
+
+    async def _before_workload(self, http: HttpRequest) -> None:
+        """Take a write of the workload for a step."""
+        if http.method != "GET" and self.instances:
+            index, self._steps = self._steps, self._steps + 1
+            await self.before_step(index)
+            self._tracer.mark(f"{http.method} {http.path}", index)
 
     def _name(self, http: HttpRequest, body: bytes) -> str:
         """Return the name in the body of a create, "" if there is none."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,34 +11,27 @@ from typing import Any
 from msgspec import Struct, structs
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.resource_client import ResourceClient, StatusError
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.exploring.history import OPERATOR, OTHER_ANNOTATION, History, ObjectRef, Request
+from kapiserver.exploring.history import OPERATOR, History, ObjectRef, Request
 from kapiserver.exploring.injector import Injector
 from kapiserver.exploring.plans import Plan
 from kapiserver.exploring.programs import Launcher, Program
 from kapiserver.exploring.states import Expectation, Names
 from kapiserver.exploring.steps import (
     Advance,
-    Apply,
-    Delete,
-    Patch,
-    Scale,
     Settle,
     Step,
-    Target,
     Wait,
 )
 from kapiserver.exploring.tracer import Tracer
 from kapiserver.exploring.variation import parse_variation
+from kapiserver.exploring.writes import Writes
 from kapiserver.testing.server import TestServer
 from kapiserver.testing.state.dumps import dumped_objects, dumped_resources
-from kapiserver.testing.state.kinds import find_resource
 from kapiserver.testing.state.memory_store import Snapshot
 from kapiserver.testing.state.snapshots import is_left_to_controllers
 
-MANAGER = "workload"
-"""The field manager of the steps `apply`."""
 START_SECONDS = 30.0
 """Time in which an operator must send its first request."""
 POLL_SECONDS = 0.005
@@ -71,16 +63,19 @@ class Setup(Struct, frozen=True, kw_only=True):
     user        the user that the operator is; "": an administrator
     simulate    whether there are nodes and pods
     stale_reads whether all reads of a stale view are old
+    launcher            starts the operator; None if somebody else sets that of the session
+    has_http_workload   whether a test sends the workload's requests, in place of the steps
     earlier_version     starts the version of the operator before an upgrade
     """
 
-    launcher: Launcher
-    steps: Sequence[Step]
+    launcher: Launcher | None = None
+    steps: Sequence[Step] = ()
     sources: Sequence[str] = ()
     user: str = ""
     simulate: bool = False
     stale_reads: bool = False
     earlier_version: Launcher | None = None
+    has_http_workload: bool = False
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -109,7 +104,11 @@ class Session:
         api_server = server.running.cluster.server
         self.tracer = Tracer(api_server)
         self.injector = Injector(self.tracer, self, stale_reads=setup.stale_reads)
-        self._launcher = setup.launcher
+        self._writes = Writes(server, self.tracer)
+        self.injector.has_http_workload = setup.has_http_workload
+        self.launcher = setup.launcher
+        """Starts the next instance."""
+        self._watcher: asyncio.Task[None] | None = None
         self._programs: dict[int, Program] = {}
         self._tokens: list[str] = []
         self._outputs: list[str] = []
@@ -138,6 +137,15 @@ class Session:
     async def run(self, assignment: Assignment) -> History:
         """Run the workload under a plan and return what happened. Raises OSError if the operator
         cannot be started, and ValueError for a step that names an unknown kind."""
+        await self.begin(assignment)
+        try:
+            await self.launch()
+            return await self.finish(await self._run_steps(assignment.steps or self._setup.steps))
+        finally:
+            await self._end_run()
+
+    async def begin(self, assignment: Assignment) -> None:
+        """Begin a run, without an operator."""
         await self._server.reset_async(self._clean)
         self.tracer.begin()
         self.injector.begin(assignment.plan, assignment.names.normalise)
@@ -146,25 +154,50 @@ class Session:
         self._number = self._restarts = 0
         self._is_running = True
         self._varied = None
-        self._launcher = self._setup.launcher
+        self.launcher = self._setup.launcher
         if self._setup.earlier_version is not None and assignment.plan.has("upgrade"):
-            self._launcher = self._setup.earlier_version
-        outcome: dict[str, Any] = {}
-        try:
-            await self._launch(self._new_number())
-            await self._settle()
-            outcome = await self._run_steps(assignment.steps or self._setup.steps)
-            outcome["settled"] = await self._settle()
-            outcome["final"] = await self._objects(assignment.expected)
-        finally:
-            self._is_running = False
-            await self._stop_all()
-        output = "".join(self._outputs)
-        history = self.tracer.history()
-        forbidden = self._forbidden_requests(history)
-        return structs.replace(
-            history, output=output, forbidden=forbidden, varied=self._varied, **outcome
-        )
+            self.launcher = self._setup.earlier_version
+
+    async def launch(self) -> None:
+        """Start the first instance of the operator; return when it has settled."""
+        await self._launch(self._new_number())
+        await self._settle()
+        if self._setup.has_http_workload:
+            self._watcher = asyncio.create_task(self._end_what_blocks())
+
+    async def _end_what_blocks(self) -> None:
+        """End what lasts whenever a workload that comes by HTTP may wait for the operator: such a
+        workload does not say that it waits."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._pace.quiet)
+            idle = loop.time() - self.tracer.last_activity
+            if idle > self._pace.quiet and not self._tasks and not self.tracer.open_requests:
+                await self.injector.on_quiet(is_blocked=True)
+
+    async def finish(self, outcome: Mapping[str, Any]) -> History:
+        """End a run when the operator has settled, and return what happened. `outcome` has fields
+        of the history."""
+        settled = await self._settle()
+        final = await self._objects(self._assignment.expected)
+        await self._end_run()
+        history = structs.replace(self.tracer.history(), **outcome)
+        history.output, history.varied = "".join(self._outputs), self._varied
+        history.settled, history.final = settled, final
+        history.forbidden = self._forbidden_requests(history)
+        return history
+
+    async def _end_run(self) -> None:
+        self._is_running = False
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher = None
+        await self._stop_all()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the points of the last plan did not come."""
+        return bool(self.injector.pending)
 
     def record(self, path: Path, name: str) -> None:
         """Write a recording of the last run, for `kapiserver replay`. Raises OSError."""
@@ -211,25 +244,14 @@ class Session:
 
     async def _perform(self, step: Step) -> None:
         match step:
-            case Apply(objects=objects, namespace=namespace):
-                for obj in objects:
-                    await self._apply(obj, namespace)
-            case Patch(target=target, patch=patch):
-                client, reference = self._client(target)
-                await self._write(reference, client.patch(target.name, patch))
-            case Scale(target=target, replicas=replicas):
-                client, reference = self._client(target)
-                patch = {"spec": {"replicas": replicas}}
-                await self._write(reference, client.patch(target.name, patch, subresource="scale"))
-            case Delete(target=target):
-                client, reference = self._client(target)
-                await self._write(reference, client.delete(target.name))
             case Wait():
                 await self._wait(step)
             case Settle():
                 await self._settle()
             case Advance(seconds=seconds):
                 await self._server.clock.advance_async(seconds)
+            case _:
+                await self._writes.perform(step)
 
     async def _wait(self, step: Wait) -> None:
         """Wait for the condition of a step. Raises AssertionError when its time is over, or when
@@ -255,44 +277,6 @@ class Session:
                     raise AssertionError(f"the condition was not met\n{details}") from None
             else:
                 return
-
-    async def _apply(self, obj: Tree, namespace: str) -> None:
-        scheme = self._server.running.cluster.server.scheme
-        version = GroupVersion.parse(str(obj.get("apiVersion") or ""))
-        resource = scheme.resource_of(version.with_kind(obj["kind"]))
-        metadata = dict(obj.get("metadata") or {})
-        scope = (metadata.get("namespace") or namespace) if resource.namespaced else ""
-        client = self._server.internal_client().resource(
-            str(version), resource.name, namespace=scope
-        )
-        if scope:
-            metadata["namespace"] = scope
-        reference = ObjectRef(resource.qualified_name, scope, metadata.get("name", ""))
-        body = obj | {"metadata": metadata}
-        await self._write(reference, client.apply(body, manager=MANAGER, force=1))
-        if obj["kind"] in ("CustomResourceDefinition", "Namespace"):
-            await self._server.settle_async()
-
-    def _client_of(self, reference: ObjectRef) -> ResourceClient:
-        resource = find_resource(self._server.running.cluster.server.scheme, reference.resource)
-        version = str(GroupVersion(resource.group, resource.versions[0]))
-        return self._server.internal_client().resource(
-            version, resource.name, namespace=reference.namespace
-        )
-
-    def _client(self, target: Target) -> tuple[ResourceClient, ObjectRef]:
-        resource = find_resource(self._server.running.cluster.server.scheme, target.kind)
-        namespace = target.namespace if resource.namespaced else ""
-        reference = ObjectRef(resource.qualified_name, namespace, target.name)
-        return self._client_of(reference), reference
-
-    async def _write(self, reference: ObjectRef, write: object) -> None:
-        """Await a write of the workload, so that its commit counts as the workload's."""
-        self.tracer.workload_objects.add(reference)
-        try:
-            await write  # type: ignore[misc]
-        finally:
-            self.tracer.workload_objects.discard(reference)
 
     # Waiting.
 
@@ -354,7 +338,7 @@ class Session:
 
     async def stop_oldest(self) -> None:
         """Stop the oldest instance as a rolling update does; return when it has ended."""
-        self._launcher = self._setup.launcher
+        self.launcher = self._setup.launcher
         if self._programs:
             await self._end(min(self._programs), "stop")
 
@@ -392,26 +376,20 @@ class Session:
             self._programs[paused].resume()
 
     async def write_as_other(self, reference: ObjectRef) -> None:
-        """Change an object as another writer does: set an annotation."""
-        client = self._client_of(reference)
-        self.tracer.other_objects.add(reference)
-        try:
-            patch = {"metadata": {"annotations": {OTHER_ANNOTATION: "yes"}}}
-            with contextlib.suppress(StatusError):  # it may be gone
-                await client.patch(reference.name, patch)
-        finally:
-            self.tracer.other_objects.discard(reference)
+        """Change an object as another writer does."""
+        await self._writes.annotate_as_other(reference)
 
     async def vary(self, text: str) -> None:
         """Make the change of a variation, and undo it."""
         variation = parse_variation(text)
-        client = self._client_of(variation.object)
-        obj = await client.get(variation.object.name)
-        await self._write(variation.object, client.update(variation.changed(obj)))
+        reference = variation.object
+        client = self._writes.client(reference)
+        obj = await client.get(reference.name)
+        await self._writes.update(reference, variation.changed(obj))
         await self._settle()
         self._varied = await self._objects(self._assignment.varied)
-        current = await client.get(variation.object.name)
-        await self._write(variation.object, client.update(current | {"spec": obj["spec"]}))
+        current = await client.get(reference.name)
+        await self._writes.update(reference, current | {"spec": obj["spec"]})
         await self._settle()
 
     async def advance(self, seconds: float) -> None:
@@ -431,7 +409,8 @@ class Session:
         """Start an instance; return when it has sent its first requests, or has ended."""
         path, token = self._kubeconfig()
         self.injector.instances[f"Bearer {token}"] = instance
-        program = await self._launcher.launch(path, self._on_exit)
+        assert self.launcher is not None
+        program = await self.launcher.launch(path, self._on_exit)
         self._programs[instance] = program
         loop = asyncio.get_running_loop()
         deadline = loop.time() + START_SECONDS
@@ -464,7 +443,6 @@ class Session:
 
     async def _stop_all(self) -> None:
         for instance in list(self._programs):
-            self.injector.dead.add(instance)
             await self._end(instance, "kill")
         if self._tasks:
             await asyncio.wait(self._tasks)

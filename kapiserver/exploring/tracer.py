@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Sequence
 from zlib import crc32
 
+from msgspec import Struct
+
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.tables import in_version
@@ -38,6 +40,13 @@ from kapiserver.testing.state.kinds import preferred_version
 
 MAX_RECORDS = 200_000
 """Requests and commits of one run; the run ends as one that does not settle when it has more."""
+
+
+class Sender(Struct, frozen=True):
+    """Who sends a request, and the number of the operator's instance, 0 for others."""
+
+    actor: str
+    instance: int
 
 
 class Tracer(EventSink):
@@ -112,15 +121,15 @@ class Tracer(EventSink):
 
     # Requests.
 
-    def open_request(self, http: HttpRequest, instance: int, name: str, body: bytes) -> Request:
+    def open_request(self, http: HttpRequest, sender: Sender, name: str, body: bytes) -> Request:
         """Record a request that has come."""
         info = http.info
         group = info.version.group
         resource = f"{info.resource}.{group}" if group and info.resource else info.resource
         request = Request(
             position=self.next_position(),
-            actor=OPERATOR if instance else OTHER,
-            instance=instance,
+            actor=sender.actor,
+            instance=sender.instance,
             verb=info.verb,
             object=ObjectRef(resource, info.namespace, name),
             subresource=info.subresource,
@@ -130,7 +139,7 @@ class Tracer(EventSink):
         self._requests.append(request)
         self._open[id(http)] = request
         if info.verb == "watch":
-            if instance:
+            if sender.instance:
                 self._watches.append(OpenedWatch(request.position, resource, info.namespace))
             self._open.pop(id(http))
         self._note_activity(request)

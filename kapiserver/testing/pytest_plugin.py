@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kapiserver.testing.fixtures.webhooks import Webhooks
     from kapiserver.testing.server import TestServer
 
+pytest_plugins = ("kapiserver.exploring.pytest_plugin",)
+"""The plugin of the mark kube_explore: above this package, so it is named, not imported."""
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
 _SERVERS = pytest.StashKey[list["TestServer"]]()
@@ -295,19 +297,13 @@ def kube_operator(
     test ends, and returns when the startup handlers have run: `kube_operator(memo=...)`. The
     operator is `clusterwide`, or watches the namespace of kube_session, and is `standalone`. With
     `kubeconfig=` it is the user of that file, as in `kubeconfig=kube_user("alice").kubeconfig`."""
-    from kapiserver.testing.fixtures.background import running_operator
+    from kapiserver.testing.fixtures.background import operator_arguments, running_operator
     from kapiserver.testing.fixtures.environment import use_kubeconfig
 
     with ExitStack() as stack:
 
         def run(*, kubeconfig: Path | None = None, **arguments: Any) -> None:
-            if "clusterwide" not in arguments and "namespaces" not in arguments:
-                is_shared = _kube_namespace.name != "default"
-                scope = (
-                    {"namespaces": [_kube_namespace.name]} if is_shared else {"clusterwide": True}
-                )
-                arguments |= scope
-            arguments.setdefault("standalone", "peering_name" not in arguments)
+            arguments = operator_arguments(_kube_namespace.name, arguments)
             if kubeconfig is not None:
                 stack.enter_context(use_kubeconfig(kubeconfig))
             _run_in_thread(stack, running_operator(**arguments), "kopf-operator")

@@ -1,0 +1,113 @@
+"""Explores the operator of a test with the mark `kube_explore`: the test is the workload.
+
+The test runs three times as it is, and then once for each plan, each time with fresh fixtures. Each
+of its writes is a step. The operator is that of the fixture `kube_operator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from kapiserver.exploring.explore import (
+    PLAIN_RUNS,
+    Exploration,
+    Options,
+    plan_work,
+    problem_of,
+)
+from kapiserver.exploring.history import History
+from kapiserver.exploring.mark import PLAN_OPTION, TEST_RUN
+from kapiserver.exploring.outputs import Report, count_text, write_text
+from kapiserver.exploring.plans import PLAIN, Plan, parse_plan
+from kapiserver.exploring.session import Assignment, Pace
+from kapiserver.exploring.test_run import SETUP, TestRun
+
+T = TypeVar("T")
+PLAIN_PACE = Pace(quiet=0.5)
+
+
+class ItemRunner:
+    """Runs a test again and again; its coroutines do not wait."""
+
+    def __init__(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        self._item = item
+        self._nextitem = nextitem
+        self.steps = ()
+        self.reports: list[pytest.TestReport] = []
+        """The reports of the last run."""
+        self.is_pending = False
+        self.longest_gap = 0.0
+        """How long the operator was quiet while it worked, in seconds."""
+
+    async def run(self, assignment: Assignment) -> History:
+        """Run the test under a plan and return what happened."""
+        run = self._item.stash[TEST_RUN] = TestRun(assignment)
+        self._item._initrequest()  # type: ignore[attr-defined]
+        self.reports = runtestprotocol(self._item, log=False, nextitem=self._nextitem)
+        del self._item.stash[TEST_RUN]
+        if run.session is not None:
+            self.is_pending = run.session.is_pending
+            self.longest_gap = max(self.longest_gap, run.session.tracer.longest_gap)
+        return run.history
+
+    def record(self, path: Path, name: str) -> None:
+        """Write nothing: explorations of tests save no recordings."""
+
+
+def explore_test(
+    item: pytest.Item,
+    nextitem: pytest.Item | None,
+    *,
+    seconds: float = 20.0,
+    plans: int | None = None,
+    seed: int = 0,
+) -> list[pytest.TestReport]:
+    """Run a test as it is and under plans; return its reports. It fails if a plan fails."""
+    runner = ItemRunner(item, nextitem)
+    histories = []
+    for _ in range(PLAIN_RUNS):
+        histories.append(_run_now(runner.run(Assignment(plan=PLAIN, pace=PLAIN_PACE))))
+        if any(not report.passed for report in runner.reports):
+            return runner.reports
+    reports = runner.reports
+    if problem := problem_of(histories):
+        return _failed(reports, f"the test cannot be explored: {problem}")
+    plan = item.config.getoption(PLAN_OPTION)
+    options = Options(
+        seconds=seconds, plans=plans, seed=seed, only=[parse_plan(plan)] if plan else ()
+    )
+    result = Exploration()
+    work = plan_work(SETUP, options, histories, runner.longest_gap, result)
+    _run_now(work.run(runner))
+    if not result.findings:
+        return reports
+
+    def command(failed: Plan) -> str:
+        return f"pytest {item.nodeid} {PLAN_OPTION} {failed.to_text()}"
+
+    text = write_text(Report(exploration=result, command=command))
+    return _failed(reports, f"{text}\n{count_text(result)}")
+
+
+def _run_now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that does not wait. A test may run an event loop of its own,
+    so none may run around it."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise RuntimeError("the coroutine waits")
+
+
+def _failed(reports: list[pytest.TestReport], text: str) -> list[pytest.TestReport]:
+    """Return the reports of a test with a failure."""
+    for report in reports:
+        if report.when == "call":
+            report.outcome, report.longrepr = "failed", text
+    return reports

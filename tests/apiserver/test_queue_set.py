@@ -44,7 +44,8 @@ class World:
         self.queue_set: QueueSet = self.level.queue_set
         self.flows = [
             Flow(
-                schema="schema", queue_set=self.queue_set, series=FlowSeries(), max_seats=10,
+                schema="schema", queue_set=self.queue_set, max_seats=10,
+                series=self.level.series.setdefault(str(number), FlowSeries()),
                 retry_after=RetryAfter(), distinguisher=str(number),
                 kind=RequestsOfKind("readOnly"), hand=(number,),
             )
@@ -96,9 +97,13 @@ class World:
         queue_set, queues = self.queue_set, self.queue_set.all_queues
         assert queue_set.waiting == len(self.waiting) == sum(len(each.waiting) for each in queues)
         assert queue_set.seats_waiting == sum(each.work.seats for each in self.waiting)
-        lingering = queue_set.seats_in_use - sum(each.work.seats for each in queue_set.executing)
-        assert lingering >= 0
-        assert bool(lingering) <= bool(self.timers)
+        assert queue_set.seats_in_use == sum(queue_set.seats_by_queue().values())
+        assert len(queue_set.lingering) == len(self.timers)
+        assert queue_set._wide_in_use == sum(
+            each.work.seats
+            for each in (*queue_set.executing, *queue_set.lingering)
+            if each.work.seats > 1
+        )
         assert queue_set._busy == sum(bool(each.waiting or each.executing) for each in queues)
         for queue in queues:
             assert len(queue.waiting) <= queue_set.length_limit
@@ -109,10 +114,11 @@ class World:
         assert set(queue_set._nonempty) == {each for each in queues if each.waiting}
         if self.waiting and queue_set.limit:  # no seat is free that the next request could take
             heads = [each.waiting[0].work.seats for each in queues if each.waiting]
-            narrow = queue_set._narrow_in_use
+            narrow = queue_set.seats_in_use - queue_set._wide_in_use
             is_free = narrow < queue_set.limit // 4 and queue_set.seats_in_use < queue_set.limit
             assert not is_free or 1 not in heads
             assert not all(map(queue_set._has_room, heads))
+        self.level.count_seats()
         series = [flow.series for flow in self.flows]
         assert sum(each.executing for each in series) == len(queue_set.executing)
         assert sum(each.seats for each in series) == queue_set.seats_in_use

@@ -67,10 +67,11 @@ def dump_queues(flow_control: FlowControl, _query: Query, _clock: Clock) -> str:
         )
     ]  # fmt: skip
     for name, level in sorted(flow_control.levels.items()):
+        seats = level.queue_set.seats_by_queue()
         for index, queue in enumerate(level.queue_set.all_queues):
             initial = sum(ticket.work.initial_seats for ticket in queue.waiting)
             most = sum(ticket.work.seats for ticket in queue.waiting)
-            numbers = (index, len(queue.waiting), queue.executing, queue.seats_in_use)
+            numbers = (index, len(queue.waiting), queue.executing, seats[queue])
             rows.append(
                 (
                     name, *map(str, numbers), _seat_seconds(queue.next_start), str(initial),

@@ -310,11 +310,12 @@ class FlowControl:
         return self._now()
 
     def flush_usage(self) -> None:
-        """Bring the histograms of times up to date."""
+        """Bring the metrics up to date that are computed when they are read."""
         levels = self.levels.values()
         for level in levels:
             level.queue_set.sync_now()
             level.queue_set.usage.flush()
+            level.count_seats()
         nominal = sum(level.nominal for level in levels)
         places = sum(level.spec.queues * level.spec.queue_length for level in levels)
         for kind in (self._kinds.reading, self._kinds.mutating):

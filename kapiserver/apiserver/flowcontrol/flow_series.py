@@ -20,7 +20,8 @@ class FlowSeries:
     no watches, no wait.
 
     dispatched          requests that began to execute
-    executing, seats    those that execute, and their seats; final seats count until they are free
+    executing, seats    those that execute, and their seats; final seats count until they are free.
+                        `PriorityLevel.count_seats` brings both up to date
     waiting, seats_waiting  those in queues, and their seats
     not_accommodated    how often the next request of a level did not fit in its free seats
     rejected            rejected requests by reason

@@ -139,6 +139,16 @@ class PriorityLevel:
             falling = _SMOOTHING * self.smoothed + (1 - _SMOOTHING) * envelope
             self.smoothed = max(envelope, falling)
 
+    def count_seats(self) -> None:
+        """Count the requests that execute, and their seats, in the metrics of their FlowSchemas."""
+        for series in self.series.values():
+            series.executing = series.seats = 0
+        queue_set = self.queue_set
+        for ticket in queue_set.executing:
+            ticket.flow.series.executing += 1
+        for ticket in (*queue_set.executing, *queue_set.lingering):
+            ticket.flow.series.seats += ticket.work.seats
+
     @property
     def least(self) -> int:
         """The seats that the next allocation must leave the level: those that it used in the last

@@ -34,7 +34,7 @@ util/flowcontrol of k8s.io/apiserver. Knows no clock: times are seconds that onl
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
@@ -42,7 +42,11 @@ from msgspec import Struct
 from kapiserver.apiserver.flowcontrol.flow_series import FlowSeries
 from kapiserver.apiserver.flowcontrol.retry_after import RetryAfter
 from kapiserver.apiserver.flowcontrol.seat_usage import SeatUsage
-from kapiserver.apiserver.flowcontrol.work_estimate import EXECUTION_SECONDS, WorkEstimate
+from kapiserver.apiserver.flowcontrol.work_estimate import (
+    EXECUTION_SECONDS,
+    ONE_SEAT,
+    WorkEstimate,
+)
 from kapiserver.apiserver.metrics import RequestsOfKind
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
@@ -113,17 +117,15 @@ class Queue:
 
     waiting         its requests that wait, the oldest first
     executing       how many of its requests execute
-    seats_in_use    the seats of those, and of what they left behind
     next_start      the progress at which its next request begins in the imagined world
     work_waiting    the estimated seat-seconds of the waiting requests
     """
 
-    __slots__ = ("executing", "next_start", "seats_in_use", "waiting", "work_waiting")
+    __slots__ = ("executing", "next_start", "waiting", "work_waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[Ticket] = deque()
         self.executing = 0
-        self.seats_in_use = 0
         self.next_start = 0.0
         self.work_waiting = 0.0
 
@@ -143,6 +145,7 @@ class QueueSet:
     length_limit    how many requests may wait in one queue
     progress        the seat-seconds that a busy queue has got in the imagined world
     executing       the requests that execute
+    lingering       those that have ended, and whose final seats are still taken
     waiting         how many requests wait
     seats_in_use, seats_waiting     the seats of those
     synced_at       when the level was accounted for last
@@ -159,6 +162,7 @@ class QueueSet:
         self.length_limit = 0
         self.progress = 0.0
         self.executing: set[Ticket] = set()
+        self.lingering: set[Ticket] = set()
         self.waiting = 0
         self.seats_in_use = 0
         self.seats_waiting = 0
@@ -166,8 +170,8 @@ class QueueSet:
         self.counts = QueueSetCounts()
         self._nonempty: dict[Queue, None] = {}
         """The queues with waiting requests; the one that was dispatched last is the last."""
-        self._narrow_in_use = 0
-        """The seats of requests that take one."""
+        self._wide_in_use = 0
+        """The seats of requests that take several."""
         self._busy = 0
         """How many queues have requests, waiting or executing."""
         self._arrivals = 0
@@ -272,7 +276,6 @@ class QueueSet:
         assert started is not None
         seconds = now - started
         self.executing.remove(ticket)
-        ticket.flow.series.executing -= 1
         queue, work = ticket.queue, ticket.work
         if queue is not None:
             queue.executing -= 1
@@ -281,10 +284,13 @@ class QueueSet:
                 queue.bound()
             elif not queue.executing:
                 self._busy -= 1
-        if work.final_seats:
+        if work is ONE_SEAT:
+            self.seats_in_use -= 1
+        elif work.final_seats:
+            self.lingering.add(ticket)
             self._call_later(work.final_seconds, lambda: self._release_later(ticket))
         else:
-            self._release(ticket)
+            self._release(work.seats)
         if self.waiting:
             self._dispatch(now)
         return seconds
@@ -292,17 +298,14 @@ class QueueSet:
     def _release_later(self, ticket: Ticket) -> None:
         now = self._now()
         self.sync(now)
-        self._release(ticket)
+        self.lingering.remove(ticket)
+        self._release(ticket.work.seats)
         self._dispatch(now)
 
-    def _release(self, ticket: Ticket) -> None:
-        seats = ticket.work.seats
+    def _release(self, seats: int) -> None:
         self.seats_in_use -= seats
-        if seats == 1:
-            self._narrow_in_use -= 1
-        ticket.flow.series.seats -= seats
-        if ticket.queue is not None:
-            ticket.queue.seats_in_use -= seats
+        if seats > 1:
+            self._wide_in_use -= seats
 
     def _has_room(self, seats: int) -> bool:
         limit = self.limit if seats == 1 else self.limit - self.limit // _NARROW_PART
@@ -363,7 +366,7 @@ class QueueSet:
     def _next_narrow_queue(self) -> Queue | None:
         """Return the next queue whose first request takes one seat, if the seats for such requests
         are not taken: then it cannot delay the wide request that waits for other seats."""
-        if self._narrow_in_use >= self.limit // _NARROW_PART:
+        if self.seats_in_use - self._wide_in_use >= self.limit // _NARROW_PART:
             return None
         queues = [queue for queue in self._nonempty if queue.waiting[0].work.seats == 1]
         return min(queues, key=_next_end, default=None)
@@ -385,23 +388,27 @@ class QueueSet:
         self.executing.add(ticket)
         seats = ticket.work.seats
         self.seats_in_use += seats
-        if seats == 1:
-            self._narrow_in_use += 1
+        if seats > 1:
+            self._wide_in_use += seats
         queue = ticket.queue
         if queue is not None:
             queue.executing += 1
-            queue.seats_in_use += seats
             queue.next_start += ticket.work.total_work
-        series = ticket.flow.series
-        series.executing += 1
-        series.dispatched += 1
-        series.seats += seats
+        ticket.flow.series.dispatched += 1
+
+    def seats_by_queue(self) -> Counter[Queue | None]:
+        """Return the seats of the requests of each queue, and of what they left behind."""
+        seats: Counter[Queue | None] = Counter()
+        for ticket in (*self.executing, *self.lingering):
+            seats[ticket.queue] += ticket.work.seats
+        return seats
 
     def next_starts(self) -> Iterator[tuple[float, float]]:
         """Yield `next_start` of each queue with waiting requests, and the same less the estimated
         work of its requests that execute."""
+        seats = self.seats_by_queue()
         for queue in self._nonempty:
-            yield queue.next_start, queue.next_start - queue.seats_in_use * EXECUTION_SECONDS
+            yield queue.next_start, queue.next_start - seats[queue] * EXECUTION_SECONDS
 
 
 def _next_end(queue: Queue) -> float:

@@ -37,7 +37,7 @@ from kapiserver.apiserver.serving.http_errors import expects_continue
 from kapiserver.apiserver.serving.http_exchange import (
     cut,
     is_closed_within,
-    single_slice,
+    parts_of,
     watch_subprotocol,
 )
 from kapiserver.apiserver.serving.response_head import CONTINUE, REASONS
@@ -206,10 +206,9 @@ class AiohttpExchange:
             await written.write_eof(body)
             bytes_sent = len(body)
         else:
-            async for piece in single_slice(body) if isinstance(body, bytes) else body:
-                bytes_sent += len(piece)
-                for part in cut(piece):
-                    await _within_limit(written.write(part))
+            async for part in parts_of(body):
+                bytes_sent += len(part)
+                await _within_limit(written.write(part))
             await _within_limit(written.write_eof())
         return Outcome(status=response.status, bytes_sent=bytes_sent, finished=True)
 

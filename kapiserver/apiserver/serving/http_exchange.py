@@ -111,9 +111,7 @@ class HttpExchange:
     async def _write_large(self, response: Response) -> Outcome:
         length = response.length
         if isinstance(response.body, bytes):
-            length, slices = len(response.body), single_slice(response.body)
-        else:
-            slices = response.body
+            length = len(response.body)
         omits_body = self._omits_body(response)
         is_chunked = length is None and self._head.is_http_1_1 and not omits_body
         if is_chunked:
@@ -125,25 +123,22 @@ class HttpExchange:
         self._write(response_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
         bytes_sent = 0
         if not omits_body:
-            bytes_sent = await self._write_slices(slices, chunk if is_chunked else _unframed)
+            bytes_sent = await self._write_parts(response.body, chunk if is_chunked else _unframed)
             if is_chunked:
                 self._write(LAST_CHUNK)
         return Outcome(status=response.status, bytes_sent=bytes_sent, finished=True)
 
-    async def _write_slices(
-        self, slices: AsyncIterator[bytes], frame: Callable[[bytes], bytes]
+    async def _write_parts(
+        self, body: bytes | AsyncIterator[bytes], frame: Callable[[bytes], bytes]
     ) -> int:
-        """Write slices at the speed of the client; return the bytes written. Raises
+        """Write a body at the speed of the client; return the bytes written. Raises
         TimeoutError."""
         bytes_sent = 0
-        async for piece in slices:
-            for part in cut(piece):
-                framed = frame(part)
-                self._write(framed)
-                bytes_sent += len(framed)
-                # For a fast client waiting returns at once; yield to other requests all the same.
-                await self._wait_writable()
-                await next_turn()
+        async for part in parts_of(body):
+            framed = frame(part)
+            self._write(framed)
+            bytes_sent += len(framed)
+            await self._wait_writable()
         return bytes_sent
 
     async def _write_stream(self, response: StreamResponse) -> Outcome:
@@ -231,8 +226,16 @@ def cut(piece: bytes) -> Iterator[bytes]:
         yield piece[start : start + WRITE_BYTES]
 
 
-async def single_slice(body: bytes) -> AsyncIterator[bytes]:
-    """Yield a whole body, as slices are yielded."""
+async def parts_of(body: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the parts of a body that are written at once. After each of them, other requests have
+    their turn: for a fast client, writing never waits."""
+    async for piece in _single_piece(body) if isinstance(body, bytes) else body:
+        for part in cut(piece):
+            yield part
+            await next_turn()
+
+
+async def _single_piece(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 

@@ -33,8 +33,7 @@ class MonotonicClock:
     """A clock whose time only grows, in seconds since some moment, and the running loop's timers.
     For what must not stand still while a test's clock does."""
 
-    def now(self) -> float:
-        return time.perf_counter()
+    now = staticmethod(time.perf_counter)
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, callback)

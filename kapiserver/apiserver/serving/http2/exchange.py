@@ -24,9 +24,8 @@ from kapiserver.apiserver.serving.http2.response_fields import encode_head
 from kapiserver.apiserver.serving.http_errors import expects_continue
 from kapiserver.apiserver.serving.http_exchange import (
     WRITE_BYTES,
-    cut,
     is_closed_within,
-    single_slice,
+    parts_of,
 )
 from kapiserver.apiserver.serving.request_body import EMPTY_BODY, RequestBody
 from kapiserver.apiserver.serving.request_parser import RequestHead
@@ -280,11 +279,10 @@ class Http2Exchange:
             return len(body)
         self._send(head=head)
         bytes_sent = 0
-        async for piece in single_slice(body) if isinstance(body, bytes) else body:
-            for part in cut(piece):
-                self._send(data=part)
-                bytes_sent += len(part)
-                await _within_limit(self.wait_writable())
+        async for part in parts_of(body):
+            self._send(data=part)
+            bytes_sent += len(part)
+            await _within_limit(self.wait_writable())
         self._send(is_last=True)
         return bytes_sent
 

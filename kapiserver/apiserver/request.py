@@ -115,6 +115,9 @@ class Ticket(Protocol):
     def headers(self) -> Sequence[tuple[str, str]]:
         """The names and values of the headers."""
 
+    def log_fields(self) -> dict[str, object]:
+        """Return the fields of the access log."""
+
 
 class Request(Struct, kw_only=True, eq=False):
     """One request.

@@ -17,10 +17,12 @@ from kapiserver.apiserver.flowcontrol.flow_control import (
     SCHEMA_HEADER,
 )
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.serving.http_exchange import WRITE_BYTES, parts_of
 from kapiserver.apiserver.user import AUTHENTICATED, MASTERS
 from kapiserver.cluster import open_cluster
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import DeleteQuery
+from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 from tests.apiserver.crowd import (
     ALL,
     EVERYWHERE,
@@ -403,3 +405,46 @@ def test_no_seats() -> None:
 
     with pytest.raises(ValueError, match="they must add up to something positive"):
         asyncio.run(run())
+
+
+def test_log_fields() -> None:
+    """The access log names the level, the FlowSchema and the seats of a request."""
+
+    async def run() -> dict[str, object]:
+        name = "a" * 70
+        async with open_crowd() as crowd:
+            await crowd.put("prioritylevelconfigurations", level_object(name))
+            await crowd.put(
+                "flowschemas",
+                schema_object(
+                    "jane", 10, user_subject("jane"), level=name, resourceRules=EVERYWHERE
+                ),
+            )
+            return crowd.flow_control.begin(request_of(JANE)).log_fields()
+
+    assert asyncio.run(run()) == {
+        "apf_pl": "a" * 64,
+        "apf_fs": "jane",
+        "apf_iseats": 1,
+        "apf_fseats": 0,
+        "apf_additionalLatency": "0s",
+    }
+
+
+def test_bodies_take_turns() -> None:
+    """A user who reads five large bodies delays a large body of another user by one part."""
+
+    async def run() -> list[str]:
+        log: list[str] = []
+
+        async def write(user: str) -> None:
+            REQUESTER.set(Requester(user))
+            async for _part in parts_of(bytes(3 * WRITE_BYTES)):
+                log.append(user)
+
+        await asyncio.gather(*(write("many") for _ in range(5)), write("one"))
+        return log
+
+    log = asyncio.run(run())
+    assert log[5:10].count("one") == 3
+    assert log.count("many") == 15

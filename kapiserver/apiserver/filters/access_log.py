@@ -32,7 +32,7 @@ def log_access(server: Server, next_handler: Handler) -> Handler:
 def _log_request(request: Request) -> None:
     outcome = request.outcome
     assert outcome is not None
-    fields = {
+    fields: dict[str, object] = {
         "verb": request.info.verb,
         "path": request.path,
         "status": outcome.status,
@@ -43,6 +43,8 @@ def _log_request(request: Request) -> None:
         "agent": request.header("User-Agent"),
         "audit-id": request.audit.id,
     }
+    if request.ticket is not None:
+        fields |= request.ticket.log_fields()
     if request.impersonator is not None:
         fields["impersonator"] = request.impersonator.user.name
     if not outcome.finished:

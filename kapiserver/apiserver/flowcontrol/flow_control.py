@@ -271,6 +271,7 @@ class FlowControl:
             hand = deal(value, level.spec.queues, level.spec.hand_size)
         return Flow(
             schema=name,
+            level=level.name,
             distinguisher=distinguisher,
             queue_set=level.queue_set,
             hand=hand,

@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from kapiserver.api.scalar_types import format_duration
 from kapiserver.apiserver.flowcontrol.flow_series import FlowSeries
 from kapiserver.apiserver.flowcontrol.retry_after import RetryAfter
 from kapiserver.apiserver.flowcontrol.seat_usage import SeatUsage
@@ -54,6 +55,8 @@ from kapiserver.apiserver.user import User
 _NARROW_PART = 4
 """One part of so many of a level's seats is for requests that take one seat. Lists run for long,
 and on one event loop many at once are no faster: they must leave seats for small requests."""
+_MAX_LOGGED_NAME = 64
+"""Letters of a name in the access log."""
 QUEUE_FULL, CONCURRENCY_LIMIT, TIME_OUT = "queue-full", "concurrency-limit", "time-out"
 """Why a request is rejected, as metrics say it."""
 
@@ -61,7 +64,7 @@ QUEUE_FULL, CONCURRENCY_LIMIT, TIME_OUT = "queue-full", "concurrency-limit", "ti
 class Flow(Struct, frozen=True, eq=False, kw_only=True):
     """The requests of one user, or for one namespace, that one FlowSchema matches.
 
-    schema          the name of the FlowSchema
+    schema, level   the names of the FlowSchema and of the priority level
     distinguisher   the user or the namespace; "" if the schema makes one flow of all requests
     queue_set       that of its priority level
     hand            the numbers of the queues that its requests may join
@@ -72,6 +75,7 @@ class Flow(Struct, frozen=True, eq=False, kw_only=True):
     """
 
     schema: str
+    level: str = ""
     distinguisher: str = ""
     queue_set: QueueSet
     hand: tuple[int, ...] = (0,)
@@ -110,6 +114,17 @@ class Ticket(Struct, eq=False, gc=False):
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The headers of the response that name the level and the FlowSchema."""
         return self.flow.headers
+
+    def log_fields(self) -> dict[str, object]:
+        """Return the fields of the access log, as kube-apiserver names them."""
+        work = self.work
+        return {
+            "apf_pl": self.flow.level[:_MAX_LOGGED_NAME],
+            "apf_fs": self.flow.schema[:_MAX_LOGGED_NAME],
+            "apf_iseats": work.initial_seats,
+            "apf_fseats": work.final_seats,
+            "apf_additionalLatency": format_duration(round(work.final_seconds * 1e9)),
+        }
 
 
 class Queue:

@@ -275,7 +275,10 @@ def run_server(options: argparse.Namespace) -> int:
     # the start-up time. `manage_memory` enables the collector again.
     gc.disable()
     config = config_of(options)
-    logs.set_up(config.serving.verbosity)
+    logs.set_up(
+        logs.Verbosity(config.serving.verbosity, config.serving.vmodule),
+        config.serving.logging_format,
+    )
     if config.serving.insecure_port is not None:
         _log.warning(
             "--insecure-port: everybody on this machine who reaches the port is a cluster "

@@ -179,7 +179,7 @@ def _require_grpc() -> None:
 def _serve(options: argparse.Namespace) -> int:
     from kapiserver.apiserver.serving import logs
 
-    logs.set_up(options.verbose)
+    logs.set_up(logs.Verbosity(options.verbose))
     addresses = _addresses(options)
     asyncio.run(_run(options, addresses))
     return 0

@@ -62,6 +62,8 @@ def test_defaults() -> None:
         (["--anonymous-auth=false"], "anonymous_auth", False),
         (["--token-auth-file=t"], "token_auth_file", Path("t")),
         (["-vv"], "verbosity", 2),
+        (["--vmodule=workqueue=2,a.*=1"], "vmodule", (("workqueue", 2), ("a.*", 1))),
+        (["--logging-format=json"], "logging_format", "json"),
     ],
 )
 def test_flags(flags: list[str], name: str, value: object) -> None:
@@ -91,6 +93,7 @@ def test_contradicting_flags(flags: list[str], capsys) -> None:
         ("--workers=0", "--workers: '0' is not a number from 1 to 256"),
         ("--event-ttl=5", "--event-ttl: '5' is not a duration such as 90s or 1h30m"),
         ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),
+        ("--vmodule=x", "--vmodule: 'x' is not of the form PATTERN=N"),
         ("--no-such-flag", "unrecognized arguments: --no-such-flag"),
     ],
 )

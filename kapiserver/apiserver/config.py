@@ -47,6 +47,8 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
                     connection
     kubeconfig_out  file of an administrator's kubeconfig; None means a file in `cert_dir`
     verbosity       1 logs each request, 2 debug messages too
+    vmodule         another verbosity for each pattern of modules
+    logging_format  `text` or `json`
     """
 
     bind_address: str = "127.0.0.1"
@@ -60,6 +62,8 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     goaway_chance: float = 0.0
     kubeconfig_out: Path | None = None
     verbosity: int = 0
+    vmodule: tuple[tuple[str, int], ...] = ()
+    logging_format: str = "text"
 
 
 class CertificateSettings(Struct, frozen=True, kw_only=True):

@@ -106,7 +106,7 @@ def _serve(
 ) -> None:
     use_one_heap()
     config = config_of(options)
-    logs.set_up(config.serving.verbosity)
+    logs.set_up(logs.Verbosity(config.serving.verbosity))
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve_until_signal(resources, controllers, config, delegation_of(options)))

@@ -21,6 +21,7 @@ from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.debugging import add_debugging_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
+from kapiserver.flags.logs import add_logging_flags
 from kapiserver.flags.nodes import add_node_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.serving import add_address_flags
@@ -59,11 +60,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_limits(parser.add_argument_group("limits"))
     add_rpc_flags(parser.add_argument_group("RPC"))
     add_debugging_flags(parser.add_argument_group("debugging"))
-    parser.add_argument(
-        "-v", "--verbose", action="count", default=0,
-        help="Log each request to standard error; -vv logs debug messages too. By default (0) "
-        "only warnings and errors are logged.",
-    )  # fmt: skip
+    add_logging_flags(parser)
     parser.set_defaults(flags=parser._actions)
 
 

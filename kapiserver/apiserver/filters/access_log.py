@@ -12,14 +12,15 @@ import time
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.apiserver.serving.logs import FIELDS
+from kapiserver.apiserver.serving.logs import FIELDS, Verbosity
 
 _log = logging.getLogger("kapiserver.access")
 
 
 def log_access(server: Server, next_handler: Handler) -> Handler:
-    """Log requests; without `-v` return `next_handler` itself."""
-    if server.config.serving.verbosity < 1:
+    """Log requests; without `-v`, or a level for this module, return `next_handler` itself."""
+    serving = server.config.serving
+    if Verbosity(serving.verbosity, serving.vmodule).of(_log.name, "access_log") < 1:
         return next_handler
 
     async def handle(request: Request) -> AnyResponse:

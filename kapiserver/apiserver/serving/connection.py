@@ -374,7 +374,7 @@ class Connection(AcceptedConnection):
                 elif end is _End.LINGER:
                     self._linger()
         except Exception:
-            _log.exception("a connection failed")
+            _log.exception("the connection of client %s failed", self.remote)
             self.abort()
         except asyncio.CancelledError:
             self.close()

@@ -40,7 +40,7 @@ def run_testing_server(
     parent_pid      the process to end with; None: only the one at the other end of the input pipe
     """
     gc.disable()  # until the server runs; see `run_server` in cli.py
-    logs.set_up(verbosity)
+    logs.set_up(logs.Verbosity(verbosity))
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(settings, control_port, ready_file, parent_pid))
 

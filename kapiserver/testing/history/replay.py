@@ -135,7 +135,7 @@ def _write_line(event: KVEvent) -> str:
 def run_replay(path: Path, *, at: int | None, secure_port: int, kubeconfig: Path | None) -> None:
     """Serve a recording until a signal; print how kubectl reaches it. Raises OSError,
     ValueError."""
-    logs.set_up(0)
+    logs.set_up(logs.Verbosity(0))
     recording = read(path)
     config = Config.of(
         etcd_prefix=recording.root,

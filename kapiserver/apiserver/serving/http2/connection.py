@@ -264,7 +264,7 @@ class Http2Connection(AcceptedConnection):
             exchange.cancel()
             raise
         except Exception:
-            _log.exception("a stream failed")
+            _log.exception("a stream of client %s failed", self.remote)
             exchange.abort()
         finally:
             exchange.end()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,12 +16,6 @@ SECONDS = 120
 """More than the plans of a case take, on a busy machine, too."""
 
 Command = Callable[[Case], list[str]]
-
-
-@pytest.fixture(scope="session")
-def help_text() -> str:
-    command = [sys.executable, "-m", "kapiserver", "explore", "--help"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture(scope="session")
@@ -42,12 +34,9 @@ def node_operators() -> Path:
 
 @pytest.fixture
 def command(request: pytest.FixtureRequest) -> Command:
-    """A function that returns the command of a case; it skips the test without the toolchain, or
-    if `kapiserver explore` has no such option."""
+    """A function that returns the command of a case; it skips the test without the toolchain."""
 
     def command_of(case: Case) -> list[str]:
-        if "--vary" in case.options and "--vary" not in request.getfixturevalue("help_text"):
-            pytest.skip("kapiserver explore does not vary custom resources yet")
         if case.language == GO:
             return [str(request.getfixturevalue("go_operators")), case.name]
         if case.language == NODE:

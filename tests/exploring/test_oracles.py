@@ -5,8 +5,9 @@ from __future__ import annotations
 from kapiserver.exploring.history import OPERATOR, OTHER_ANNOTATION, Exit, History, Request
 from kapiserver.exploring.invariants import Objects, violations
 from kapiserver.exploring.oracles import Run, judge, learn_reference
-from kapiserver.exploring.plans import Plan, parse_plan
+from kapiserver.exploring.plans import Injection, Plan, parse_plan, step_point
 from kapiserver.exploring.states import learn_expectation
+from kapiserver.exploring.variation import Variation
 from tests.exploring.histories import Builder, Tree, ref
 
 CM, DB, PVC = (
@@ -72,6 +73,18 @@ def test_deletions_of_successors() -> None:
         f"The operator deleted and recreated {PVC}, which it deletes only once in the plain runs."
     )
     assert faults(plain, run.build()) == [("deletion", message)]
+
+
+def test_deletions_by_another_value() -> None:
+    """A value that a plan changes, and changes back, may delete what the plain runs keep."""
+    plain, run = Builder(), Builder()
+    plain.operator("create", PVC, {})
+    run.operator("create", PVC, {})
+    run.operator("delete", PVC)
+    run.operator("create", PVC, {})
+    variation = Variation(object=DB, path=("spec", "replicas"), value=3)
+    vary = Plan((Injection("vary", step_point(1), argument=variation.to_text()),))
+    assert faults(plain, run.build(), vary) == []
 
 
 def test_deletions_of_the_workload() -> None:

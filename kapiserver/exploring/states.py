@@ -166,10 +166,20 @@ class Expectation(Struct, frozen=True, kw_only=True):
                 result.append(difference)
                 continue
             ignored = self.ignored_fields.get(difference.object, frozenset())
-            fields = tuple(item for item in difference.fields if not _is_below(item.path, ignored))
+            fields = tuple(
+                item
+                for item in difference.fields
+                if not _is_below(item.path, ignored) and not _has_seen_other_writer(item)
+            )
             if fields:
                 result.append(Difference(difference.object, DIFFERENT, fields))
         return result
+
+
+def _has_seen_other_writer(change: Change) -> bool:
+    """Whether a field records what an operator saw, such as kopf's last-handled-configuration, and
+    that had the annotation of another writer."""
+    return isinstance(change.new, str) and OTHER_ANNOTATION in change.new
 
 
 def _is_below(path: str, ignored: Iterable[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.exploring.history import History, ObjectRef
+from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
 from kapiserver.exploring.states import learn_expectation
 from tests.exploring.histories import Builder, Tree, ref
 
@@ -48,6 +48,12 @@ def test_generated_names() -> None:
     assert lines(plain, history(config_map("a-x", {}))) == []
     twice = history(config_map("a-x", {}), config_map("a-y", {}))
     assert lines(plain, twice) == ["configmaps default/a-*#2: is unexpected"]
+
+
+def test_records_of_what_an_operator_saw() -> None:
+    """A field that holds the annotation of another writer is no difference."""
+    plain = [history(config_map("a", {"seen": "{}"}))] * 3
+    assert lines(plain, history(config_map("a", {"seen": f'{{"{OTHER_ANNOTATION}":"yes"}}'}))) == []
 
 
 def test_missing_and_unexpected_objects() -> None:

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
 from kapiserver.api.group import Group, GroupVersionKind
 from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
+from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.authorizer import Authorizer
@@ -87,6 +88,9 @@ class Server(Struct, frozen=True, kw_only=True):
     """Answers scrapes below /metrics; None if nothing is there."""
     computed: Mapping[str, ReadComputed] = field(default_factory=dict)
     """What reads the groups whose objects are computed, by group."""
+    host_reader: HostReader | None = None
+    """Reads what the stores do not have from the host of an extension API server, for admission;
+    None: the stores have everything."""
     plugin_chain: Callable[[str, str], Awaitable[PluginChain]]
     """Returns the admission plugins for a qualified resource (with its subresource) and an
     operation."""
@@ -156,6 +160,30 @@ RequestDefaults: TypeAlias = Callable[[Tree, Tree | None, User, str], None]
 
 Check: TypeAlias = Callable[[Server, Attributes, Tree, Tree | None], Awaitable[None]]
 """Checks an object: (server, attributes, new object, old object). Raises to reject the write."""
+
+
+class ParamObjects(Protocol):
+    """The objects of the kind that a policy has as parameters. They are shared: never change them.
+    """
+
+    namespaced: bool
+
+    async def get(self, namespace: str, name: str) -> Tree | None:
+        """Return one object, or None. Raises APIError, StorageError."""
+
+    async def list(self, namespace: str, selection: Selection) -> Sequence[Tree]:
+        """Return the selected objects of a namespace, "" for all. Raises APIError, StorageError."""
+
+
+class HostReader(Protocol):
+    """Reads objects of the host cluster of an extension API server."""
+
+    async def namespace(self, name: str) -> Tree | None:
+        """Return a namespace as the host has it now, or None. Raises InternalError."""
+
+    async def params(self, kind: GroupVersionKind) -> ParamObjects | None:
+        """Return the objects of a kind, or None if the host does not serve it. Raises
+        InternalError."""
 
 
 class ResourceRules(Struct, frozen=True, kw_only=True):

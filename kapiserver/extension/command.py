@@ -21,6 +21,8 @@ from kapiserver.apiserver.serving.signals import ServerSignals
 from kapiserver.extension.delegation import Delegation
 from kapiserver.extension.resources import Resource
 from kapiserver.extension.serving import RunningServer, serve
+from kapiserver.flags.admission import add_admission_plugin_flags
+from kapiserver.flags.aggregation import add_service_resolver_flag
 from kapiserver.flags.audit import add_audit_flags
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags
@@ -64,6 +66,9 @@ def _parser(resources: Sequence[Resource[Any]]) -> argparse.ArgumentParser:
     add_address_flags(parser.add_argument_group("serving"))
     add_certificate_flags(parser.add_argument_group("certificates"))
     add_delegation_flags(parser.add_argument_group("the host cluster"))
+    admission = parser.add_argument_group("admission by the host cluster")
+    add_admission_plugin_flags(admission)
+    add_service_resolver_flag(admission)
     add_audit_flags(parser.add_argument_group("audit"))
     add_storage_flags(parser.add_argument_group("storage"))
     add_backend_flags(parser)

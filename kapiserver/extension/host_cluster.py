@@ -5,8 +5,9 @@ Mirrors BuildConfigFromFlags and InClusterConfig of client-go.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from urllib.parse import urlencode
 
 import orjson
 from msgspec import Struct
@@ -34,7 +35,11 @@ REVIEW_SECONDS = 10.0
 
 
 class HostFailed(Exception):
-    """The host does not answer as it should."""
+    """The host does not answer as it should. `status` is that of its answer; 0 without one."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class HostCluster(Struct, frozen=True, kw_only=True):
@@ -49,27 +54,40 @@ class HostCluster(Struct, frozen=True, kw_only=True):
         cluster = {**self.cluster, "server": self.cluster["server"].rstrip("/") + path}
         return KubeconfigWebhook(cluster, self.user, self.folder, clock, timeout=REVIEW_SECONDS)
 
-    async def get(self, client: StreamingClient, target: str) -> Tree:
+    async def get(self, client: StreamingClient, path: str) -> Tree:
         """Return the object at a path. Raises HostFailed."""
-        response = await self._request(client, target)
         try:
-            body = await response.read(MAX_BYTES)
-            value = orjson.loads(body)
-        except (OSError, ValueError) as error:
-            raise HostFailed(f"{target}: {error}") from None
-        finally:
-            response.close()
-        if response.status != 200 or not isinstance(value, dict):
-            message = value.get("message") if isinstance(value, dict) else ""
-            raise HostFailed(f"{target}: {message or response.status}")
+            value = orjson.loads(await self.read(client, path, {}, MAX_BYTES))
+        except ValueError as error:
+            raise HostFailed(f"{path}: {error}") from None
+        if not isinstance(value, dict):
+            raise HostFailed(f"{path}: not an object")
         return value
 
-    async def watch(self, client: StreamingClient, target: str) -> AsyncGenerator[bytes, None]:
+    async def read(
+        self, client: StreamingClient, path: str, query: Mapping[str, str], max_bytes: int
+    ) -> bytes:
+        """Return the body of a successful response. Raises HostFailed."""
+        response = await self._request(client, _target(path, query))
+        try:
+            body = await response.read(max_bytes)
+        except (OSError, ValueError) as error:
+            raise HostFailed(f"{path}: {error}") from None
+        finally:
+            response.close()
+        if response.status != 200:
+            raise HostFailed(f"{path}: {_message(body) or response.status}", response.status)
+        return body
+
+    async def watch(
+        self, client: StreamingClient, path: str, query: Mapping[str, str]
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a watch as they arrive, until the host ends it. Raises HostFailed."""
+        target = _target(path, query)
         response = await self._request(client, target)
         try:
             if response.status != 200:
-                raise HostFailed(f"{target}: {response.status}")
+                raise HostFailed(f"{path}: {response.status}", response.status)
             async for piece in response.pieces():
                 yield piece
         except (OSError, ValueError) as error:
@@ -95,6 +113,19 @@ class HostCluster(Struct, frozen=True, kw_only=True):
             return await client.request(request)
         except (OSError, ValueError, BadConfiguration, WebhookFailed) as error:
             raise HostFailed(f"{target}: {error or type(error).__name__}") from None
+
+
+def _target(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _message(body: bytes) -> str:
+    """Return the message of a Status, or ""."""
+    try:
+        status = orjson.loads(body)
+    except ValueError:
+        return ""
+    return str(status.get("message") or "") if isinstance(status, dict) else ""
 
 
 def find_host(kubeconfig: Path | None) -> HostCluster | None:

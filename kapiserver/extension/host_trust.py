@@ -122,11 +122,13 @@ class HostTrust:
             client = StreamingClient()
             try:
                 version = await self._read(client)
-                target = (
-                    f"{PATH}?fieldSelector=metadata.name%3D{NAME}&watch=1"
-                    f"&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
-                )
-                async with aclosing(self._host.watch(client, target)) as events:
+                query = {
+                    "fieldSelector": f"metadata.name={NAME}",
+                    "watch": "1",
+                    "resourceVersion": version,
+                    "timeoutSeconds": str(WATCH_SECONDS),
+                }
+                async with aclosing(self._host.watch(client, PATH, query)) as events:
                     async for _ in events:
                         await self._read(client)
             except HostFailed as error:

@@ -52,6 +52,7 @@ from kapiserver.storage.objects.store_registry import StoreHooks, StoreRegistry
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
+    from kapiserver.extension.admission.plugins import DelegatedAdmission
     from kapiserver.extension.controllers.controller import Controller
     from kapiserver.extension.controllers.manager import RunningControllers
 
@@ -93,6 +94,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         config, certificates = _with_certificates(config or Config(), stack)
         host, clock = Host(config), clock or SystemClock()
+        kinds = declared_kinds(resources)
         basis = _Basis(
             config=config,
             clock=clock,
@@ -100,8 +102,9 @@ async def serve(
             stores=await stack.enter_async_context(open_stores(resources, host, config, clock)),
             files=FileWatch(SystemClock()),
             access=_make_access(config, clock, delegation),
+            admission=await _open_admission(delegation, config, clock, host, kinds, stack),
         )
-        server = _make(basis, declared_kinds(resources))
+        server = _make(basis, kinds)
         stack.callback(server.stores.stop)
         stack.enter_context(host.memory_limit.subscribe(server.stores.free_memory))
         http = host.http_server(compose(server, FILTERS), functools.partial(error_response, server))
@@ -151,6 +154,7 @@ class _Basis(Struct, frozen=True, kw_only=True):
     stores: Stores
     files: FileWatch
     access: Access
+    admission: DelegatedAdmission | None
 
 
 def _make(basis: _Basis, kinds: CustomKinds) -> Server:
@@ -161,7 +165,8 @@ def _make(basis: _Basis, kinds: CustomKinds) -> Server:
     scheme.custom = kinds
     codecs = CodecFactory(scheme)
     stores = _stores(basis, scheme, codecs, metrics)
-    plugins = AdmissionPlugins((), config, clock, metrics, basis.files, offloader)
+    hosted = basis.admission.plugins if basis.admission is not None else ()
+    plugins = AdmissionPlugins(hosted, config, clock, metrics, basis.files, offloader)
     return Server(
         config=config,
         scheme=scheme,
@@ -174,7 +179,7 @@ def _make(basis: _Basis, kinds: CustomKinds) -> Server:
         api_services=APIServices(scheme, stores),
         back_ends=LazyBackEnds(config.aggregation, stores, offloader, basis.files).get,
         new_client=new_client,
-        health=_health(basis.stores),
+        health=_health(basis.stores, basis.admission),
         metrics=metrics,
         audit=make_audit(config.audit, codecs, clock, metrics),
         authenticator=basis.access.authenticator,
@@ -195,6 +200,34 @@ def _make_access(config: Config, clock: Clock, delegation: Delegation) -> Access
     from kapiserver.extension.delegated_access import DelegatedAccess
 
     return DelegatedAccess(config, clock, delegation)
+
+
+async def _open_admission(
+    delegation: Delegation,
+    config: Config,
+    clock: Clock,
+    host: Host,
+    kinds: CustomKinds,
+    stack: AsyncExitStack,
+) -> DelegatedAdmission | None:
+    """Return the admission plugins of the host cluster; None without one. Raises ValueError for an
+    unusable setting or file, StorageError."""
+    cluster = None
+    if delegation.has_host:
+        from kapiserver.extension.host_cluster import find_host  # loads an HTTP client
+
+        cluster = find_host(delegation.kubeconfig)
+    if cluster is None:
+        settings = config.admission
+        if settings.enable_admission_plugins or settings.disable_admission_plugins:
+            raise ValueError("admission plugins need a host cluster: --kubeconfig")
+        return None
+    from kapiserver.extension.admission.plugins import Basis, open_admission
+
+    basis = Basis(
+        host=cluster, config=config, clock=clock, offloader=host.offloader, kinds=kinds
+    )
+    return await stack.enter_async_context(open_admission(basis))
 
 
 def _stores(basis: _Basis, scheme: Scheme, codecs: CodecFactory, metrics: Metrics) -> StoreRegistry:
@@ -218,7 +251,7 @@ def _stores(basis: _Basis, scheme: Scheme, codecs: CodecFactory, metrics: Metric
     )
 
 
-def _health(stores: Stores) -> Health:
+def _health(stores: Stores, admission: DelegatedAdmission | None) -> Health:
     async def check_stores() -> None:
         for kv in stores:
             await kv.current_revision()
@@ -227,9 +260,10 @@ def _health(stores: Stores) -> Health:
         for kv in stores:
             await kv.writable()
 
+    synced = {"informer-sync": admission.check_synced} if admission is not None else {}
     return Health(
         alive={"log": check_log, "etcd": check_stores},
-        ready={"etcd-readiness": check_writes},
+        ready={"etcd-readiness": check_writes, **synced},
         hooks=(START_HOOK,),
     )
 

@@ -58,7 +58,7 @@ async def open_stores(
             own[(resource.group, resource.plural)] = by_location[location]
         copies = None
         if any(resource.source is not None for resource in resources):
-            copies = await stack.enter_async_context(_open_copies(config, clock))
+            copies = await stack.enter_async_context(open_copies(config, clock))
         yield Stores(kv=kv, own=own, copies=copies)
 
 
@@ -75,7 +75,9 @@ async def _open(host: Host, config: Config, clock: Clock) -> AsyncIterator[KV]:
 
 
 @asynccontextmanager
-async def _open_copies(config: Config, clock: Clock) -> AsyncIterator[KV]:
+async def open_copies(config: Config, clock: Clock) -> AsyncIterator[KV]:
+    """Open a store in memory for copies of what is elsewhere, and compact it until the block ends.
+    Its revisions begin at the time, in milliseconds. Raises StorageError."""
     kv = await open_embedded(None, clock=clock, first_revision=Revision(int(clock.now() * 1000)))
     compactor = Compactor(kv, clock, config.store.etcd_compaction_interval)
     compactor.start()

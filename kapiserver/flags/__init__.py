@@ -12,6 +12,7 @@ from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.apiserver.config import FRONTS
 from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.controllers.registry import CONTROLLER_NAMES
+from kapiserver.flags.admission import add_admission_plugin_flags
 from kapiserver.flags.aggregation import add_aggregation_flags
 from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
@@ -157,20 +158,7 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_admission(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--enable-admission-plugins", type=names, default=(), metavar="NAME,...",
-        help="Admission plugins to run beside the default ones, by kube-apiserver's names; order "
-        "does not matter. Wins over --disable-admission-plugins. Default: none.",
-    )  # fmt: skip
-    group.add_argument(
-        "--disable-admission-plugins", type=names, default=(), metavar="NAME,...",
-        help="Admission plugins to turn off that are on by default. Default: none.",
-    )  # fmt: skip
-    group.add_argument(
-        "--admission-control-config-file", type=Path, metavar="FILE",
-        help="YAML or JSON file with an AdmissionConfiguration: settings of admission plugins, "
-        "such as the default levels and exemptions of PodSecurity. Default: no file.",
-    )  # fmt: skip
+    add_admission_plugin_flags(group)
     for condition in ("not-ready", "unreachable"):
         group.add_argument(
             f"--default-{condition}-toleration-seconds", type=int, metavar="SECONDS",

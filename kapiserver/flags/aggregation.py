@@ -27,9 +27,14 @@ def add_aggregation_flags(group: argparse._ArgumentGroup) -> None:
         help="Connect to the endpoints of the Service of an extension API server instead of its "
         "cluster IP, for machines without kube-proxy. Default: false.",
     )  # fmt: skip
+    add_service_resolver_flag(group)
+
+
+def add_service_resolver_flag(group: argparse._ArgumentGroup) -> None:
+    """Add the flag of addresses of Services."""
     group.add_argument(
         "--service-resolver", type=Path, metavar="FILE",
         help="YAML or JSON file with a map from NAMESPACE/NAME of the Service of an extension API "
-        "server, or NAMESPACE/NAME:PORT, to HOST:PORT, where it is reached. Such a Service and "
-        "its endpoints need not exist. Default: no file.",
+        "server (or, if this is one, of a webhook), or NAMESPACE/NAME:PORT, to HOST:PORT, where it "
+        "is reached. Such a Service and its endpoints need not exist. Default: no file.",
     )  # fmt: skip

@@ -8,6 +8,7 @@ pkg/admission/plugins.go of k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,6 +19,9 @@ from kapiserver.apiserver.context import Hook, IsIdle
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.storage.concurrency.clock import Clock
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.webhooks.client_config import ResolveService
 
 CREATE = ("CREATE",)
 UPDATE = ("UPDATE",)
@@ -44,13 +48,17 @@ class Hooks(Struct, frozen=True, kw_only=True):
 
 class PluginContext(Struct, frozen=True, kw_only=True):
     """The parameter of a plugin's loader: the server's flags, its clock, metrics and file watch,
-    and the plugin's configuration from the file of `--admission-control-config-file`."""
+    and the plugin's configuration from the file of `--admission-control-config-file`.
+
+    resolve_service     finds the Services of webhooks; None: their endpoints are in the stores
+    """
 
     configuration: PluginConfiguration
     config: Config
     clock: Clock
     metrics: Metrics
     file_watch: FileWatch
+    resolve_service: ResolveService | None = None
 
 
 class Plugin(Struct, frozen=True, kw_only=True):

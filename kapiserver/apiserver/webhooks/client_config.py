@@ -11,8 +11,8 @@ from __future__ import annotations
 import base64
 import functools
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from kapiserver.api.accessors import value_at
@@ -35,6 +35,21 @@ from kapiserver.storage.objects.store_registry import StoreRegistry
 
 _random = random.SystemRandom()
 """Not the generator of the module, whose state belongs to the program that runs the server."""
+
+ResolveService: TypeAlias = Callable[[StoreRegistry, str, str, int], Awaitable[tuple[str, int]]]
+"""Returns the host and the port at which a service is reached, given the stores, the namespace and
+name of the service, and its port. Raises WebhookFailed."""
+
+
+async def service_endpoint(
+    stores: StoreRegistry, namespace: str, name: str, port: int
+) -> tuple[str, int]:
+    """Return a random endpoint of a service. Raises WebhookFailed."""
+    service = await _get_object(stores, "services", "service", namespace, name)
+    endpoints: Tree = {}
+    if value_at(service, "spec", "type") != "ExternalName":
+        endpoints = await _get_object(stores, "endpoints", "endpoints", namespace, name)
+    return _random.choice(endpoint_addresses(service, endpoints, port))
 
 
 async def call_webhook(stores: StoreRegistry, config: Tree, review: Tree) -> Any:
@@ -86,19 +101,17 @@ class ClientConfig:
         except ValueError as error:
             raise WebhookFailed(f"unable to load root certificates: {error}") from None
 
-    async def resolve_address(self, stores: StoreRegistry) -> Address:
-        """Return the address: that of the URL, or of a random endpoint of the service. The query of
-        its URL has the seconds that a call may take. Raises WebhookFailed."""
+    async def resolve_address(
+        self, stores: StoreRegistry, resolve: ResolveService = service_endpoint
+    ) -> Address:
+        """Return the address: that of the URL, or of the service. The query of its URL has the
+        seconds that a call may take. Raises WebhookFailed."""
         if not self._name:
             return self._address
         url = self._address.url
         name, namespace = self._service
         try:
-            service = await _get_object(stores, "services", "service", namespace, name)
-            endpoints: Tree = {}
-            if value_at(service, "spec", "type") != "ExternalName":
-                endpoints = await _get_object(stores, "endpoints", "endpoints", namespace, name)
-            dial = _random.choice(endpoint_addresses(service, endpoints, self._port))
+            dial = await resolve(stores, namespace, name, self._port)
         except WebhookFailed as error:
             raise WebhookFailed(f'Post "{url}": {error}') from None
         return Address(url=url, dial=dial, name=self._name)

@@ -15,14 +15,21 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.matching.index import Candidate
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
-from kapiserver.apiserver.admission.policies.params import ConfigurationError, ParamKind
+from kapiserver.apiserver.admission.policies.params import (
+    ConfigurationError,
+    ParamKind,
+    read_param_kind,
+)
 from kapiserver.apiserver.admission.policies.source import Binding, Policy
 from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import InternalError
 from kapiserver.apiserver.metrics import MatchConditionLabels
 from kapiserver.storage.errors import StorageError
 
 Compiled = TypeVar("Compiled")
+_FAILURES = (ConfigurationError, APIError, InternalError, StorageError)
+"""Errors while the objects that a policy or binding refers to are read."""
 
 
 class PolicyMatch(Struct, Generic[Compiled], frozen=True, kw_only=True):
@@ -63,15 +70,15 @@ async def policy_match(
         if variant is None:
             return None
         kind = policy.spec.get("paramKind")
-        param_kind = ParamKind(server, kind) if kind is not None else None
-    except (ConfigurationError, APIError, StorageError) as error:
+        param_kind = await read_param_kind(server, kind) if kind is not None else None
+    except _FAILURES as error:
         _refuse(policy, None, error, refusals)
         return None
     bindings = []
     for bound in policy.bindings.candidates(attributes):
         try:
             params = await _binding_params(server, attributes, objects, bound, param_kind)
-        except (ConfigurationError, APIError, StorageError) as error:
+        except _FAILURES as error:
             _refuse(policy, bound.item, error, refusals)
             continue
         if params:

@@ -32,6 +32,7 @@ from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, InternalError
 from kapiserver.apiserver.metrics import WebhookLabels
+from kapiserver.apiserver.webhooks.client_config import ResolveService, service_endpoint
 from kapiserver.apiserver.webhooks.credentials import ClientCredentials, FileStates
 from kapiserver.apiserver.webhooks.http_client import (
     JSON_HEADERS,
@@ -75,9 +76,11 @@ class WebhookCaller(Struct):
     """Calls webhooks and keeps their connections open.
 
     identities  credentials of the server, by host
+    resolve     finds the addresses of services
     """
 
     identities: WebhookIdentities
+    resolve: ResolveService = service_endpoint
     _client: HttpClient = field(default_factory=HttpClient)
     _contexts: dict[tuple[str, str], _TlsContext] = field(default_factory=dict)
 
@@ -96,7 +99,7 @@ class WebhookCaller(Struct):
             timeout=webhook.timeout,
             max_bytes=MAX_RESPONSE_BYTES,
         )
-        address = await config.resolve_address(stores)
+        address = await config.resolve_address(stores, self.resolve)
         return await self._client.send(address, context, call)
 
     def _context(

@@ -19,6 +19,7 @@ from kapiserver.apiserver.admission.webhooks.identities import WebhookIdentities
 from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.webhooks.client_config import service_endpoint
 
 _EXCLUSION_GATE = "ExcludeAdmissionWebhookVirtualResources"
 
@@ -33,9 +34,10 @@ class WebhookPlugin:
         """Read the credentials and the static manifests. Raises BadAdmissionConfiguration."""
         settings = read_webhook_settings(context.configuration)
         try:
-            self.caller = WebhookCaller(WebhookIdentities(settings.kubeconfig))
+            identities = WebhookIdentities(settings.kubeconfig)
         except BadConfiguration as error:
             raise context.configuration.error(str(error)) from None
+        self.caller = WebhookCaller(identities, context.resolve_service or service_endpoint)
         self._resource = f"{self.kind.lower()}s"
         self._manifests = load_static_manifests(
             context, settings.manifests, {self.kind: self._resource}

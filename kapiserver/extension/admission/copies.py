@@ -1,0 +1,122 @@
+"""Copies of the host's objects: in a store in memory, or as trees.
+
+The admission plugins read namespaces, webhooks and policies through the informers of a store, so
+that copies in a store serve them as they are. The parameters of policies may be of any kind, also
+of one without a type here, so that these copies are trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kapiserver.api.accessors import labels_of, name_of, namespace_of
+from kapiserver.api.group import Resource
+from kapiserver.api.selectors import Selection
+from kapiserver.api.types import Tree
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.cost import cost_of_tree
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.object_decoder import decode_object
+from kapiserver.codecs.storage_codec import encode_for_storage
+from kapiserver.extension.host_cluster import HostFailed
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.kv.contract import KV, Revision
+
+_UNPROCESSABLE = 422
+
+
+class CopyStore(Struct, frozen=True, kw_only=True):
+    """Where copies of typed objects are: a store in memory, and the prefix of its keys."""
+
+    kv: KV
+    codecs: CodecFactory
+    offloader: Offloader
+    root: str
+
+
+class _Known(Struct, frozen=True):
+    value: bytes
+    revision: Revision
+
+
+class StoredCopies:
+    """The copies of one cluster-scoped resource with a type."""
+
+    def __init__(self, store: CopyStore, resource: Resource) -> None:
+        self._store = store
+        self._prefix = f"{store.root}/{resource.prefix}/"
+        self._known: dict[str, _Known] = {}
+
+    async def replace(self, objects: Sequence[Tree]) -> None:
+        """Keep these objects and no others. Raises HostFailed, StorageError."""
+        gone = self._known.keys() - {name_of(obj) for obj in objects}
+        for obj in objects:
+            await self.put(obj)
+        for name in gone:
+            await self._remove(name)
+
+    async def put(self, obj: Tree) -> None:
+        """Keep a new object, or a changed one. Raises HostFailed, StorageError."""
+        name, kv = name_of(obj), self._store.kv
+        run = self._store.offloader.run
+        value = await run(cost_of_tree(obj), self._encode, obj)
+        known = self._known.get(name)
+        if known is None:
+            revision = await kv.create(self._prefix + name, value)
+        elif known.value != value:
+            revision = await kv.update(self._prefix + name, value, expected=known.revision)
+        else:
+            return
+        self._known[name] = _Known(value, revision)
+
+    async def remove(self, obj: Tree) -> None:
+        """Forget an object. Raises StorageError."""
+        await self._remove(name_of(obj))
+
+    async def _remove(self, name: str) -> None:
+        known = self._known.pop(name, None)
+        if known is not None:
+            await self._store.kv.delete(self._prefix + name, expected=known.revision)
+
+    def _encode(self, obj: Tree) -> bytes:
+        """Raises HostFailed."""
+        codecs = self._store.codecs
+        try:
+            tree = decode_object(codecs.scheme, obj, defaults=None, source=b"").object
+            tree["metadata"].pop("resourceVersion", None)
+            return encode_for_storage(codecs, tree)
+        except (CodecError, KeyError) as error:
+            raise HostFailed(f"{self._prefix}{name_of(obj)}: {error}", _UNPROCESSABLE) from None
+
+
+class TreeCopies:
+    """The copies of one resource of any kind, as the host sends them."""
+
+    def __init__(self) -> None:
+        self._trees: dict[tuple[str, str], Tree] = {}
+
+    async def replace(self, objects: Sequence[Tree]) -> None:
+        """Keep these objects and no others."""
+        self._trees = {(namespace_of(obj), name_of(obj)): obj for obj in objects}
+
+    async def put(self, obj: Tree) -> None:
+        """Keep a new object, or a changed one."""
+        self._trees[namespace_of(obj), name_of(obj)] = obj
+
+    async def remove(self, obj: Tree) -> None:
+        """Forget an object."""
+        self._trees.pop((namespace_of(obj), name_of(obj)), None)
+
+    def get(self, namespace: str, name: str) -> Tree | None:
+        """Return one object, or None."""
+        return self._trees.get((namespace, name))
+
+    def select(self, namespace: str, selection: Selection) -> Sequence[Tree]:
+        """Return the selected objects of a namespace, "" for all, in order of their names."""
+        return [
+            obj
+            for (each, _), obj in sorted(self._trees.items())
+            if namespace in ("", each) and selection.matches(labels_of(obj), {})
+        ]

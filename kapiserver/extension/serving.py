@@ -224,9 +224,7 @@ async def _open_admission(
         return None
     from kapiserver.extension.admission.plugins import Basis, open_admission
 
-    basis = Basis(
-        host=cluster, config=config, clock=clock, offloader=host.offloader, kinds=kinds
-    )
+    basis = Basis(host=cluster, config=config, clock=clock, offloader=host.offloader, kinds=kinds)
     return await stack.enter_async_context(open_admission(basis))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver.aggregationkit import Authority
+from tests.controllers.waiting import wait_until
 from tests.docs.blocks import ROOT
 from tests.e2e.extension_programs import register, running_extension, running_host
 from tests.e2e.programs import Kubectl, Server, kubectls, run
@@ -112,6 +113,56 @@ def test_tokens(kubectl: Kubectl, extension: Path, port: int) -> None:
     assert (status, json.loads(text)["kind"]) == (200, "DatabaseList")
     assert _direct(extension, port, "wrong")[0] == 401
     assert _direct(extension, port, "")[0] == 403
+
+
+POLICY = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: small}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [example.com], apiVersions: [v1], resources: [databases], operations: [CREATE]}
+  validations: [{expression: "object.spec.size <= 50", message: "no large databases"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: small}
+spec: {policyName: small, validationActions: [Deny]}
+"""
+
+
+def test_policy_of_the_host(host: Server, kubectl: Kubectl, extension: Path, port: int) -> None:
+    """A policy of the host takes effect for a client that comes directly, and through the
+    aggregator."""
+    kubectl("apply", "-f", "-", stdin=POLICY)
+    context = ssl.create_default_context(cafile=str(extension / "certificates" / "ca.crt"))
+    context.load_cert_chain(host.client_cert, host.client_key)
+    kind = {"apiVersion": "example.com/v1", "kind": "Database"}
+    large = {**kind, "metadata": {"name": "large"}, "spec": {"size": 60}}
+    request = urllib.request.Request(
+        f"https://127.0.0.1:{port}{PATH}?dryRun=All", data=json.dumps(large).encode(),
+        headers={"Content-Type": "application/json"},
+    )  # fmt: skip
+
+    def refusal() -> str:
+        """Return the refusal of a client that comes directly; "" if there is none yet."""
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=60):
+                return ""
+        except urllib.error.HTTPError as error:
+            with error:
+                return str(json.load(error)["message"])
+
+    denied = (
+        "databases.example.com \"large\" is forbidden: ValidatingAdmissionPolicy 'small' with "
+        "binding 'small' denied request: no large databases"
+    )
+    wait_until(refusal)
+    assert refusal() == denied
+    refused = kubectl("create", "-f", "-", stdin=json.dumps(large), fails=True)
+    assert denied in refused.replace("\\", "")
+    kubectl("delete", "-f", "-", stdin=POLICY)
 
 
 def test_users_of_the_host(host: Server, extension: Path, port: int) -> None:

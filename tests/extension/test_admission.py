@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kapiserver.api.resource_client import StatusError
-from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
 from kapiserver.client import Client
 from kapiserver.extension import ApiServer
@@ -37,7 +36,8 @@ contexts: [{{name: host, context: {{cluster: host}}}}]
 
 
 def _database(name: str, size: int = 1) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"size": size}}
+    kind = {"apiVersion": "example.com/v1", "kind": "Database"}
+    return {**kind, "metadata": {"name": name}, "spec": {"size": size}}
 
 
 def _kubeconfig(folder: Path, url: str) -> Delegation:
@@ -140,7 +140,7 @@ def test_policies(tmp_path: Path) -> None:
             code, message = await servers.refusal("two", 6)
             assert code == 422
             assert message == (
-                'databases.example.com "two" is forbidden: ValidatingAdmissionPolicy \'p\' with '
+                "databases.example.com \"two\" is forbidden: ValidatingAdmissionPolicy 'p' with "
                 "binding 'p' denied request: failed expression: object.spec.size <= "
                 "int(params.data['max'])"
             )
@@ -224,7 +224,7 @@ def test_webhooks(tmp_path: Path) -> None:
             denied = 'admission webhook "validate.example.com" denied the request: bad name'
             assert (code, message) == (400, denied)
             hooks = servers.host.resource(ADMISSION, "mutatingwebhookconfigurations")
-            await hooks.update({"metadata": {"name": "w"}, "webhooks": [webhook("gone", "gone")]})
+            await hooks.patch("w", {"webhooks": [webhook("gone", "gone")]})
 
             async def is_unresolved() -> bool:
                 code, message = await servers.refusal("two")
@@ -291,6 +291,8 @@ def _empty(received: Received) -> Reply:
     """Answer as a host without objects, whose watches end at once."""
     if "watch=1" in received.path:
         return Reply(b"")
+    if received.path.endswith("/default"):
+        return Reply(status=404)
     return Reply({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []})
 
 

@@ -1,1 +1,1 @@
-"""Delegated admission: the policies, webhooks and namespaces of the host, for the resources here."""
+"""Delegated admission: namespaces, webhooks and policies of the host rule the writes here."""

@@ -124,7 +124,9 @@ class DelegatedAdmission:
 
     async def check_synced(self) -> None:
         """Raise Unhealthy until all copies have been complete once."""
-        unsynced = [name for (_, name), each in self._reflectors.items() if not each.synced.is_set()]
+        unsynced = [
+            name for (_, name), each in self._reflectors.items() if not each.synced.is_set()
+        ]
         if unsynced:
             raise Unhealthy(f"not synced with the host cluster: {', '.join(unsynced)}")
 

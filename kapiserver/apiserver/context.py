@@ -163,7 +163,7 @@ Check: TypeAlias = Callable[[Server, Attributes, Tree, Tree | None], Awaitable[N
 
 
 class ParamObjects(Protocol):
-    """The objects of the kind that a policy has as parameters. They are shared: never change them."""
+    """The objects of the kind of a policy's parameters. They are shared: never change them."""
 
     namespaced: bool
 

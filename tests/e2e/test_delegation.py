@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver.aggregationkit import Authority
-from tests.controllers.waiting import wait_until
 from tests.docs.blocks import ROOT
 from tests.e2e.extension_programs import register, running_extension, running_host
 from tests.e2e.programs import Kubectl, Server, kubectls, run
@@ -158,7 +157,8 @@ def test_policy_of_the_host(host: Server, kubectl: Kubectl, extension: Path, por
         "databases.example.com \"large\" is forbidden: ValidatingAdmissionPolicy 'small' with "
         "binding 'small' denied request: no large databases"
     )
-    wait_until(refusal)
+    while not refusal():
+        pass
     assert refusal() == denied
     refused = kubectl("create", "-f", "-", stdin=json.dumps(large), fails=True)
     assert denied in refused.replace("\\", "")

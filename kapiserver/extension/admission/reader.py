@@ -1,7 +1,7 @@
-"""Reads from the host what the copies lack: a namespace that is new, and the parameters of policies.
+"""Reads from the host what the copies lack: new namespaces, and the parameters of policies.
 
-The objects of a kind of parameters are followed from their first use on. Mirrors
-policy_source.go and policy_dispatcher.go of pkg/admission/plugin/policy/generic in k8s.io/apiserver.
+The objects of a kind of parameters are followed from their first use on. Mirrors policy_source.go
+and policy_dispatcher.go of pkg/admission/plugin/policy/generic in k8s.io/apiserver.
 """
 
 from __future__ import annotations

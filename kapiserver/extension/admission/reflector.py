@@ -1,11 +1,13 @@
 """Follows one resource of the host: lists it, then watches it, and starts again after a failure.
 
-| state      | ends when                                     | next                                   |
-| ---------- | --------------------------------------------- | -------------------------------------- |
-| listing    | all pages have arrived                        | watching, from the version of the list |
-| watching   | the host ends the watch, a connection breaks  | waiting, then watching                 |
-| watching   | the host refuses it, or the version is gone   | waiting, then listing                  |
-| any        | the host does not answer                      | waiting, then the same state           |
+| state    | ends when                                         | next                   |
+| -------- | ------------------------------------------------- | ---------------------- |
+| listing  | all pages have arrived                            | watching               |
+| listing  | the host refuses or does not answer               | waiting, then listing  |
+| watching | the host ends the watch, or the connection breaks | waiting, then watching |
+| watching | the host refuses, or an event cannot be used      | waiting, then listing  |
+
+A watch begins at the version of the list, or of the last event.
 
 The delay doubles from 1 to 30 seconds until something arrives. Mirrors Reflector of client-go.
 """

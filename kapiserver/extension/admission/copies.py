@@ -16,7 +16,7 @@ from kapiserver.api.group import Resource
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.codecs.cost import cost_of_tree
+from kapiserver.codecs.cost import LARGE, cost_of_tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.codecs.storage_codec import encode_for_storage
@@ -60,8 +60,11 @@ class StoredCopies:
     async def put(self, obj: Tree) -> None:
         """Keep a new object, or a changed one. Raises HostFailed, StorageError."""
         name, kv = name_of(obj), self._store.kv
-        run = self._store.offloader.run
-        value = await run(cost_of_tree(obj), self._encode, obj)
+        if cost_of_tree(obj) >= LARGE:
+            run = self._store.offloader.run_in_thread
+            value = await run(self._encode, obj, limited=False)
+        else:
+            value = self._encode(obj)
         known = self._known.get(name)
         if known is None:
             revision = await kv.create(self._prefix + name, value)

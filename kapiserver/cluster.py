@@ -52,6 +52,7 @@ from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
+    from kapiserver.apiserver.tracing.tracer import Tracer
     from kapiserver.storage.encryption.file import EncryptionFile
 
 
@@ -105,6 +106,8 @@ async def open_cluster(
             cluster.back_ends.close()
             cluster.server.stores.stop()
             await cluster.plugins.close()
+            if cluster.server.tracer is not None:
+                await cluster.server.tracer.close()
 
 
 def _simulating(config: Config, parts: Parts) -> tuple[Config, Parts]:
@@ -212,6 +215,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         health=server_health(config.store, kv, custom_resources, encryption, rbac=rbac is not None),
         metrics=metrics,
         audit=make_audit(config.audit, basis.codecs, clock, metrics),
+        tracer=_tracer(config),
         authenticator=authentication.authenticator,
         service_account_tokens=basis.account_tokens,
         authorizer=authorizer,
@@ -275,6 +279,14 @@ def _local_kubelet(settings: SimulationSettings, clock: Clock) -> LocalKubelet |
     from kapiserver.simulation.streams.kubelet import SimulatedKubelet  # only if it is simulated
 
     return SimulatedKubelet(clock, has_host_access=settings.simulate_host_access)
+
+
+def _tracer(config: Config) -> Tracer | None:
+    if config.debugging.tracing_config_file is None:
+        return None
+    from kapiserver.apiserver.tracing.tracer import make_tracer  # loads OpenTelemetry
+
+    return make_tracer(config.debugging.tracing_config_file)
 
 
 def _media_types(gates: FeatureGates) -> Sequence[MediaType]:

@@ -35,6 +35,7 @@ CONFIGURATION_FILES = {
     "--audit-policy-file": f"{_APISERVER}.audit.policy",
     "--encryption-provider-config": "kapiserver.storage.encryption.config",
     "--admission-control-config-file": f"{_APISERVER}.admission.configuration",
+    "--tracing-config-file": f"{_APISERVER}.tracing.configuration",
 }
 """The module that declares the kinds of each file, by flag."""
 

@@ -423,11 +423,13 @@ class DebuggingSettings(Struct, frozen=True, kw_only=True):
     """What administrators may look at.
 
     profiling   serve profiles at /debug/pprof/
+    tracing_config_file     file with a TracingConfiguration; None: requests are not traced
     flags       the flags of the command line and their values, for /flagz; () for a server that a
                 program starts
     """
 
     profiling: bool = True
+    tracing_config_file: Path | None = None
     flags: tuple[tuple[str, str], ...] = ()
 
 

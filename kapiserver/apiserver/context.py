@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.flowcontrol.flow_control import FlowControl
     from kapiserver.apiserver.http_client.upstreams import Upstreams
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
+    from kapiserver.apiserver.tracing.tracer import Tracer
     from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.storage.cache.offload import Offloader
     from kapiserver.storage.objects.store_registry import StoreRegistry
@@ -76,6 +77,8 @@ class Server(Struct, frozen=True, kw_only=True):
     flow_control: FlowControl | None = None
     """Queues requests by priority level; None: their number is limited alone."""
     memory_limit: MemoryLimit | None = None
+    tracer: Tracer | None = None
+    """Exports the spans of requests; None without a tracing configuration."""
     audit: AuditLog | None = None
     """The audit log; None without an audit policy."""
     faults: Faults | None = None

@@ -1,9 +1,10 @@
-"""The flags of profiling, and the texts of all flags for /flagz."""
+"""The flags of profiling and tracing, and the texts of all flags for /flagz."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from kapiserver.api.scalar_types import format_duration
@@ -11,12 +12,17 @@ from kapiserver.flags.values import DEFAULTS, boolean, positive_seconds, seconds
 
 
 def add_debugging_flags(group: argparse._ArgumentGroup) -> None:
-    """Add the flags of profiling."""
+    """Add the flags of profiling and tracing."""
     group.add_argument(
         "--profiling", type=boolean, nargs="?", const=True, metavar="BOOL",
         default=DEFAULTS.profiling,
         help="Serve profiles of CPU and memory, and the stacks of threads and tasks, at "
         "/debug/pprof/, for users with the right to that path. Default: true.",
+    )  # fmt: skip
+    group.add_argument(
+        "--tracing-config-file", type=Path, metavar="FILE",
+        help="File with a TracingConfiguration: where to send OpenTelemetry traces, by OTLP over "
+        "HTTP, and of how many requests. Needs the extra kapiserver[tracing]. Default: no traces.",
     )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ LATER = (
     "cryptography",
     "etcd3",
     "google.protobuf",
+    "opentelemetry",
     "jwt",
     "prometheus_client",
     "re2",

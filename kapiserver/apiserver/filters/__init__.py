@@ -28,6 +28,7 @@ from kapiserver.apiserver.filters.memory import limit_memory
 from kapiserver.apiserver.filters.metrics import record_metrics
 from kapiserver.apiserver.filters.recovery import respond_to_errors
 from kapiserver.apiserver.filters.slow_requests import log_slow_requests
+from kapiserver.apiserver.filters.tracing import trace_requests
 
 FILTERS: tuple[Filter, ...] = (
     assign_audit_id,  # outermost: every response carries the id, and the log names it
@@ -41,6 +42,7 @@ FILTERS: tuple[Filter, ...] = (
     refuse_web_pages,  # before authenticate: the insecure port has set the user
     audit_failed_authentication,  # outside authenticate, which raises the error
     authenticate,  # before impersonate, which checks what the user may do
+    trace_requests,  # after authenticate: it trusts the trace context of administrators alone
     audit_requests,  # before filters that refuse requests: these are recorded too
     impersonate,  # before the filters that read the user
     limit_memory,  # after authenticate: it closes connections on which nobody has authenticated

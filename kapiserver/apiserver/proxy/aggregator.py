@@ -45,6 +45,7 @@ from kapiserver.apiserver.response import (
     text_error,
     text_response,
 )
+from kapiserver.spans import trace_headers
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.http_client.connection import HttpResponse
@@ -150,15 +151,19 @@ async def _body(request: Request) -> bytes | AsyncIterator[bytes] | None:
 
 def _headers(server: Server, request: Request, back_ends: BackEnds, *, is_upgrade: bool) -> Headers:
     """Return the headers to send: those of the client without its credentials, and the user."""
+    own_headers = {"audit-id", "host", "via"}
+    if request.trace.context is not None:
+        own_headers |= {"traceparent", "tracestate"}
     headers = [
         each
         for each in forwarded_headers(request, server.config.authentication, upgrade=is_upgrade)
-        if each[0].lower() not in ("audit-id", "host", "via")
+        if each[0].lower() not in own_headers
     ]
     via = request.header("Via")
     own = f"1.1 {back_ends.pseudonym}"
     headers += [
         *user_headers(request.user),
+        *trace_headers(),
         ("Audit-Id", request.audit.id),
         ("Via", f"{via}, {own}" if via else own),
     ]

@@ -27,6 +27,7 @@ from kapiserver.apiserver.http_client.urls import UrlParts, split_url
 from kapiserver.apiserver.time_limit import TimeLimit
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
+from kapiserver.spans import trace_headers
 from kapiserver.storage.objects.write_turns import give_up_turns
 
 TIMEOUT = 30.0
@@ -152,6 +153,8 @@ def _outgoing(address: Address, url: UrlParts, call: Call) -> Outgoing:
         path = f"http://{url.host_header}{path}"
         headers += tuple(proxy_headers(address.proxy))
     head = _request_head(call.method, path, url.host_header, headers)
+    for name, value in trace_headers():  # another value for each call: it is not in the cache
+        head += f"{name}: {value}\r\n".encode("latin-1")
     if call.body is None:
         return Outgoing(method=call.method, data=head + b"\r\n")
     length = len(call.body)

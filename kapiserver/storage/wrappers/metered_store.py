@@ -16,6 +16,7 @@ from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 Observe: TypeAlias = Callable[[str, str, float], None]
 """Takes an operation (one of OPERATIONS), the key or prefix without the root, and seconds."""
 OPERATIONS = ("get", "list", "create", "update", "delete")
+_ATTRIBUTES = {operation: {"operation": operation} for operation in OPERATIONS}
 Result = TypeVar("Result")
 
 
@@ -59,5 +60,5 @@ class MeteredStore(WrappedStore):
             return await call
         finally:
             ended = perf_counter()
-            add_span("etcd", started, ended)
+            add_span("etcd", started, ended, _ATTRIBUTES[operation])
             self._observe(operation, key[self._start :], ended - started)

@@ -92,7 +92,7 @@ class _Mutation:
     async def run(self) -> bool:
         """Call the webhook and return whether it changed the object."""
         try:
-            with span("mutating-webhook"):
+            with span("mutating-webhook", {"webhook": self._call.webhook.name}):
                 succeeded = await call_webhook(self._server, self._call, self._objects, self._apply)
             if not succeeded:
                 self._annotate(_FAILED_OPEN, self._call.webhook.name)

@@ -70,7 +70,7 @@ async def _dispatch(
 
 
 async def _call(server: Server, call: WebhookCall, index: int, objects: VersionedObjects) -> None:
-    with span("validating-webhook"):
+    with span("validating-webhook", {"webhook": call.webhook.name}):
         succeeded = await call_webhook(server, call, objects)
     if not succeeded and server.audit is not None:
         key = f"{_FAILED_OPEN}/round_0_index_{index}"

@@ -17,5 +17,7 @@ async def get(server: Server, request: Request, target: Target) -> AnyResponse:
     version = request.parameter("resourceVersion")
     if version:
         read_options(server, request, "GetOptions")
-    entry = await target.store.get(target.key, resource_version=version)
-    return await entry_response(server, request, response_format, target, entry)
+    with request.trace.detail("cacher.Get"):
+        entry = await target.store.get(target.key, resource_version=version)
+    with request.trace.detail("SerializeObject"):
+        return await entry_response(server, request, response_format, target, entry)

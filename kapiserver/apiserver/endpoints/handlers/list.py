@@ -17,6 +17,8 @@ async def list_(server: Server, request: Request, target: Target) -> AnyResponse
     options = read_options(server, request, "ListOptions")
     offloader = server.offloader
     query = await offloader.run(selector_cost(options), list_query, request.info, target, options)
-    listing = await target.store.list(query)
-    await prepare_listing(offloader, response_format, target, listing)
-    return await list_response(server, request, response_format, target, listing)
+    with request.trace.detail("cacher.GetList"):
+        listing = await target.store.list(query)
+    with request.trace.detail("SerializeObject"):
+        await prepare_listing(offloader, response_format, target, listing)
+        return await list_response(server, request, response_format, target, listing)

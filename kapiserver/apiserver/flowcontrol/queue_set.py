@@ -42,7 +42,7 @@ from msgspec import Struct
 from kapiserver.api.scalar_types import format_duration
 from kapiserver.apiserver.flowcontrol.flow_series import FlowSeries
 from kapiserver.apiserver.flowcontrol.retry_after import RetryAfter
-from kapiserver.apiserver.flowcontrol.seat_usage import SeatUsage
+from kapiserver.apiserver.flowcontrol.seat_usage import Load, SeatUsage
 from kapiserver.apiserver.flowcontrol.work_estimate import (
     EXECUTION_SECONDS,
     ONE_SEAT,
@@ -229,7 +229,10 @@ class QueueSet:
         if self._busy:
             demand, limit = seats + seats_waiting, self.limit
             self.progress += elapsed * (demand if demand < limit else limit) / self._busy
-        load = (seats, seats_waiting, len(self.executing), self.waiting)
+        executing, waiting = len(self.executing), self.waiting
+        load: Load = seats
+        if waiting or seats != executing:
+            load = (seats, seats_waiting, executing, waiting)
         seconds_by_load = self.usage.seconds_by_load
         try:
             seconds_by_load[load] += elapsed

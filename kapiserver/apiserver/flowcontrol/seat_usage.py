@@ -9,7 +9,7 @@ metrics/timing_ratio_histogram.go of util/flowcontrol of k8s.io/apiserver.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kapiserver.metrics import Observations
 
@@ -18,6 +18,9 @@ REQUEST_BOUNDS = (0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1)
 DEMAND_BOUNDS = (0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6)
 MAX_LOADS = 1000
 """Different loads that are kept before they are summed up."""
+Load: TypeAlias = int | tuple[int, int, int, int]
+"""Seats taken and demanded by waiting requests, and requests that execute and wait. If nobody waits
+and each request has one seat, their number alone: a number is a quicker key than a tuple."""
 
 
 class Demand(NamedTuple):
@@ -35,9 +38,8 @@ class Demand(NamedTuple):
 class SeatUsage:
     """The demand since the last `take_demand`, and histograms of the use of seats.
 
-    seconds_by_load     the time of each load since the last `flush`, by seats taken
-                        and demanded by waiting requests, and by requests that execute and wait.
-                        The queues add to it themselves, without a call
+    seconds_by_load     the time of each load since the last `flush`. The queues add to it
+                        themselves, without a call
     seat_use, executing_use     how long which part of the seats was taken, and how many requests
                                 executed, as a part of them
     waiting_use                 how long which part of the places in queues was taken
@@ -45,7 +47,7 @@ class SeatUsage:
     """
 
     def __init__(self) -> None:
-        self.seconds_by_load: dict[tuple[int, int, int, int], float] = {}
+        self.seconds_by_load: dict[Load, float] = {}
         self.seat_use = Observations(SEAT_BOUNDS)
         self.executing_use = Observations(REQUEST_BOUNDS)
         self.waiting_use = Observations(REQUEST_BOUNDS)
@@ -68,7 +70,11 @@ class SeatUsage:
         """Sum up the loads since the last call."""
         seats = self._seats
         for load, seconds in self.seconds_by_load.items():
-            taken, seats_waiting, executing, waiting = load
+            if isinstance(load, int):
+                taken = executing = load
+                seats_waiting = waiting = 0
+            else:
+                taken, seats_waiting, executing, waiting = load
             demand = taken + seats_waiting
             self._seconds += seconds
             self._integral += demand * seconds

@@ -5,7 +5,7 @@ to `begin`, which classifies it, estimates its work and asks the queues of its p
 gives its seats back. Every ten seconds, and after each change of an object, the seats of the server
 are divided anew: levels lend what they do not use.
 
-`begin` and `end` are on the way of every request, and take 3 to 4 us together (decision 143). So
+`begin` and `end` are on the way of every request, and take about 3 us together (decision 143). So
 metrics are integers and sums until they are read, and what depends on the user and the kind of a
 request is looked up once (`flow_of`). Each server of several decides for itself, as kube-apiservers
 do. Mirrors util/flowcontrol/apf_controller.go and apf_filter.go of k8s.io/apiserver (KEP-1040).

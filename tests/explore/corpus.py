@@ -140,11 +140,16 @@ class Report(NamedTuple):
     seconds: float
 
     def shows(self, case: Case) -> bool:
-        """Whether a paragraph reports the fault of the case."""
-        return self.status == 1 and any(
-            re.search(case.kinds, paragraph.partition("\n")[0])
-            and re.search(case.evidence, paragraph)
-            for paragraph in self.text.split("\n\n")
+        """Whether a paragraph reports the fault of the case, or refers to one that does."""
+        paragraphs = self.text.split("\n\n")
+        evidence = f"As above|{case.evidence}"
+        return (
+            self.status == 1
+            and any(
+                re.search(case.kinds, text.partition("\n")[0]) and re.search(evidence, text)
+                for text in paragraphs
+            )
+            and any(re.search(case.evidence, text) for text in paragraphs)
         )
 
 

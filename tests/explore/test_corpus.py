@@ -10,10 +10,10 @@ import pytest
 from tests.clients.toolchains import FETCH, install, suite_folder
 from tests.explore.corpus import CASES, FOLDER, GO, NODE, Case, python_command, run_case
 
-FAST = ("crashes/second_secret",)
-"""Cases of `make test`; the others take a minute each."""
-SECONDS = 120
-"""More than the plans of a case take, on a busy machine, too."""
+FAST = {"crashes/second_secret": 3}
+"""Cases of `make test`, with the number of their plans; the others take a minute each."""
+SECONDS = 60
+"""More than a fault needs, on a busy machine, too."""
 
 Command = Callable[[Case], list[str]]
 
@@ -48,6 +48,10 @@ def command(request: pytest.FixtureRequest) -> Command:
     return command_of
 
 
+def _limit(case: Case) -> tuple[str, ...]:
+    return ("--plans", str(FAST[case.name])) if case.name in FAST else ()
+
+
 each_case = pytest.mark.parametrize(
     "case",
     [
@@ -60,12 +64,12 @@ each_case = pytest.mark.parametrize(
 @each_case
 def test_fault(case: Case, command: Command) -> None:
     """The report names what was done to the operator, and what is wrong then."""
-    report = run_case(case, command(case), repaired=False, seconds=SECONDS)
+    report = run_case(case, command(case), repaired=False, seconds=SECONDS, more=_limit(case))
     assert report.shows(case), report.text
 
 
 @each_case
 def test_twin(case: Case, command: Command) -> None:
     """Nothing is reported about the operator without the fault."""
-    report = run_case(case, command(case), repaired=True, seconds=SECONDS)
+    report = run_case(case, command(case), repaired=True, more=_limit(case))
     assert report.status == 0, report.text

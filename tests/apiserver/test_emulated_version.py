@@ -307,7 +307,13 @@ def test_shares_of_v1beta3(make_server: Callable[..., Server]) -> None:
 )
 def test_feature_gates(version: str, off: set[str]) -> None:
     """A gate has the default of the release, also in TestServer; --feature-gates changes it."""
-    off = off | {"ExcludeAdmissionWebhookVirtualResources", "ManifestBasedAdmissionControlConfig"}
+    off = off | {
+        "AllowUnsafeMalformedObjectDeletion",
+        "ExcludeAdmissionWebhookVirtualResources",
+        "ManifestBasedAdmissionControlConfig",
+    }
+    if version != "1.36":
+        off |= {"ComponentFlagz", "ComponentStatusz"}
     flags = ["serve", "--emulated-version", version]
     config = config_of(parser().parse_args(flags))
     assert config.features.feature_gates == DEFAULT_GATES - off

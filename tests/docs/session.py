@@ -50,7 +50,6 @@ class Session:
         self._ports = {port: str(etcd_server.free_port()) for port in PORTS}
         self._environment = _environment(folder)
         (folder / ".variables").touch()
-        (folder / "examples").symlink_to(ROOT / "examples")  # readers have a clone
 
     def run(self, block: Block) -> None:
         """Write the file of a block, or run its commands. Raises AssertionError if the output of
@@ -58,6 +57,8 @@ class Session:
         if block.language != "console":
             self._write(block)
             return
+        if "examples/" in block.text:
+            self._link_examples()
         for command in commands(self._with_free_ports(block.text)):
             if _SERVER.match(command.text):
                 self._serve(command.text, command.output)
@@ -67,6 +68,12 @@ class Session:
                 self._stream(command.text, command.output.removesuffix("^C"))
             else:
                 self._command(command.text, command.output)
+
+    def _link_examples(self) -> None:
+        """Link the examples, which readers have in their clone."""
+        link = self._folder / "examples"
+        if not link.exists():
+            link.symlink_to(ROOT / "examples")
 
     def close(self) -> None:
         """End all programs. Raises AssertionError if a server does not end well."""

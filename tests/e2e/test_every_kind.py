@@ -83,8 +83,12 @@ VARYING_FIELDS = {
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """A server that serves all versions."""
-    server = start(tmp_path_factory.mktemp("all"), "--runtime-config", "api/all=true")
+    """A server that serves all versions. It carries out no migrations, which would write the
+    objects of a kind meanwhile."""
+    server = start(
+        tmp_path_factory.mktemp("all"), "--runtime-config", "api/all=true",
+        "--controllers=*,-storage-version-migrator-controller",
+    )  # fmt: skip
     new_api = Api(server)
     new_api("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     yield new_api

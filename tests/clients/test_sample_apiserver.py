@@ -92,6 +92,7 @@ def _register(server: Server, authority: Authority) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_flunders(host: Server) -> None:
     """kubectl finds, explains, creates, watches, patches and deletes flunders."""
     kubectl = kubectls()[0]

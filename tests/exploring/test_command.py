@@ -33,6 +33,7 @@ def explore(workload: str, *flags: str, operator: tuple[str, ...]) -> int:
     return main(["explore", "--workload", workload, "--processes", "2", *flags, "--", *operator])
 
 
+@pytest.mark.slow
 def test_an_operator_that_forgets(workload: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The report says what was done, what is wrong, and how to repeat it."""
     plan = "crash-before@create:secrets:default:a:1"
@@ -44,6 +45,7 @@ def test_an_operator_that_forgets(workload: str, capsys: pytest.CaptureFixture[s
     assert f"--plan {plan} -- {sys.executable} {COPIER} forgets" in report
 
 
+@pytest.mark.slow
 def test_other_forms(workload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON and JUnit have the same findings, and the recording of a failing plan can be opened."""
     invariants = tmp_path / "invariants.py"

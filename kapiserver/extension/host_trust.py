@@ -24,7 +24,7 @@ from kapiserver.apiserver.private_files import PUBLIC, write_private
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.user import User
 from kapiserver.extension.host_cluster import HostCluster, HostFailed
-from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock, wait
 
 NAME = "extension-apiserver-authentication"
 PATH = "/api/v1/namespaces/kube-system/configmaps"
@@ -133,17 +133,9 @@ class HostTrust:
                         await self._read(client)
             except HostFailed as error:
                 _log.warning("the CAs of the host cluster are not read again: %s", error)
-                await self._sleep(RETRY_SECONDS)
+                await wait(self._clock, RETRY_SECONDS)
             finally:
                 client.close()
-
-    async def _sleep(self, seconds: float) -> None:
-        elapsed = asyncio.Event()
-        timer = self._clock.call_later(seconds, elapsed.set)
-        try:
-            await elapsed.wait()
-        finally:
-            timer.cancel()
 
     async def _read(self, client: StreamingClient) -> str:
         """Use the ConfigMap as it is now, and return its resource version. Raises HostFailed."""

@@ -315,9 +315,9 @@ class Work:
 
             async def fails(other: Plan) -> bool:
                 again = await self._perform(session, other, pace)
-                found = self._failure(session, other, again)
-                failures.extend([found] if found is not None else [])
-                return found is not None
+                repeated_failure = self._failure(session, other, again)
+                failures.extend([repeated_failure] if repeated_failure is not None else [])
+                return repeated_failure is not None
 
             plan = await reduce_plan(plan, fails)
             certainty = await repeat(plan, fails)

@@ -202,9 +202,9 @@ def _is_unexpected(run: Run, reference: ObjectRef) -> bool:
 def _end_state(run: Run) -> Iterator[Fault]:
     if run.history.unreached:
         return
-    found = run.reference.expectation.differences(run.history.final)
-    if found:
-        lines = tuple(line for item in found for line in _difference_lines(item))
+    differences = run.reference.expectation.differences(run.history.final)
+    if differences:
+        lines = tuple(line for item in differences for line in _difference_lines(item))
         yield Fault(
             oracle="end state",
             message="The end state is not that of the plain runs.",
@@ -215,13 +215,13 @@ def _end_state(run: Run) -> Iterator[Fault]:
 def _varied_state(run: Run) -> Iterator[Fault]:
     if run.fresh is None or run.history.varied is None:
         return
-    found = run.fresh.differences(run.history.varied)
-    if found:
+    differences = run.fresh.differences(run.history.varied)
+    if differences:
         yield Fault(
             oracle="varied state",
             message="After the change, the state is not that of a fresh installation with the same "
             "object.",
-            lines=tuple(line for item in found for line in _difference_lines(item)),
+            lines=tuple(line for item in differences for line in _difference_lines(item)),
         )
 
 
@@ -362,8 +362,8 @@ def _spec_text(obj: Tree | None) -> str:
     obj = obj or {}
     metadata: Mapping[str, object] = obj.get("metadata") or {}
     server_fields = ("resourceVersion", "managedFields", "generation")
-    kept = {key: value for key, value in metadata.items() if key not in server_fields}
-    return repr(sorted({**obj, "metadata": sorted(kept.items())}.items()))
+    own_metadata = {key: value for key, value in metadata.items() if key not in server_fields}
+    return repr(sorted({**obj, "metadata": sorted(own_metadata.items())}.items()))
 
 
 Oracle: TypeAlias = Callable[[Run], Iterator[Fault]]

@@ -51,10 +51,10 @@ class StoredCopies:
 
     async def replace(self, objects: Sequence[Tree]) -> None:
         """Keep these objects and no others. Raises HostFailed, StorageError."""
-        gone = self._known.keys() - {name_of(obj) for obj in objects}
+        deleted_names = self._known.keys() - {name_of(obj) for obj in objects}
         for obj in objects:
             await self.put(obj)
-        for name in gone:
+        for name in deleted_names:
             await self._remove(name)
 
     async def put(self, obj: Tree) -> None:

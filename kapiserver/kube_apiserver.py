@@ -19,9 +19,10 @@ from pathlib import Path
 from kapiserver.apiserver.admission.plugins import ADMISSION_PLUGIN_NAMES
 from kapiserver.apiserver.feature_gates import GATES
 from kapiserver.apiserver.version import emulated_minor, git_version
-from kapiserver.cli import check_controllers, run_server
+from kapiserver.cli import run_server
 from kapiserver.flags import add_kube_apiserver_flags
 from kapiserver.flags.values import names, simulated_nodes
+from kapiserver.server_config import check_controllers
 from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
 
 REQUESTS_LEVEL = 3

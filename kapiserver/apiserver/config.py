@@ -2,7 +2,7 @@
 
 A setting has the name of its flag, with `_` for `-`, and is in one section, whose record tells what
 its subject is. Flags are kube-apiserver's and kube-controller-manager's where these have the
-setting. Only `cli.py` and `flags/` know flags; nothing reads the environment.
+setting. Only the command line and `flags/` know flags; nothing reads the environment.
 
 To add a setting: a field in the record of its section, and a flag in `flags/`. A part of the server
 that needs one section takes that section, not the Config.

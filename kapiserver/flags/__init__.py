@@ -1,6 +1,6 @@
 """The flags of `kapiserver serve` and `kapiserver recode`: names, types, defaults and help texts.
 
-Names are kube-apiserver's where it has the flag. Reads no flag; `cli.py` does.
+Names are kube-apiserver's where it has the flag. Reads no flag; `server_config.py` does.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.app import serve
-from kapiserver.cli import config_of, parser
+from kapiserver.cli import parser
+from kapiserver.server_config import config_of
 from kapiserver.spans import Span
 from tests.apiserver.auditkit import counted, event, new_writer
 from tests.clock import ManualClock

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kapiserver.cli import config_of, parser
+from kapiserver.cli import parser
+from kapiserver.server_config import config_of
 
 ROOT = Path(__file__).parent.parent.parent
 

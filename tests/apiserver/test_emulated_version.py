@@ -22,7 +22,8 @@ from kapiserver.api.releases import (
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES
 from kapiserver.apiserver.version import emulated_minor, version_info
-from kapiserver.cli import config_of, parser
+from kapiserver.cli import parser
+from kapiserver.server_config import config_of
 from kapiserver.testing.settings import server_config
 from tests.apiserver.conftest import Server
 from tests.e2e.programs import ROOT

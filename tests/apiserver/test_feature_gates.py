@@ -11,7 +11,8 @@ from kapiserver.apiserver.feature_gates import (
     feature_gates_help,
     parse_feature_gates,
 )
-from kapiserver.cli import config_of, parser
+from kapiserver.cli import parser
+from kapiserver.server_config import config_of
 from tests.apiserver.conftest import Server
 
 KNOWN = {

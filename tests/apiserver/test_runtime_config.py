@@ -9,7 +9,8 @@ import pytest
 
 from kapiserver.api.group import Group, GroupVersion
 from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_filter
-from kapiserver.cli import config_of, parser
+from kapiserver.cli import parser
+from kapiserver.server_config import config_of
 from tests.apiserver.conftest import Server
 
 BETA = GroupVersion("resource.k8s.io", "v1beta1")

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from kapiserver.cli import config_of, parser
+from kapiserver.cli import parser
 from kapiserver.cluster import open_cluster
+from kapiserver.server_config import config_of
 from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop
 from tests.e2e.test_etcd import call
 

@@ -117,7 +117,8 @@ def test_without_the_extra(tmp_path: Path) -> None:
 def test_a_server_without_rpc_imports_nothing_of_it() -> None:
     program = (
         "import asyncio, sys\n"
-        "from kapiserver.cli import parser, config_of\n"
+        "from kapiserver.cli import parser\n"
+        "from kapiserver.server_config import config_of\n"
         "from kapiserver.app import serve\n"
         "from kapiserver.apiserver.config import Config\n"
         "async def run():\n"

@@ -16,8 +16,8 @@ from kapiserver.flags.values import positive
 
 if TYPE_CHECKING:
     from kapiserver.exploring.explore import Options, Progress
-    from kapiserver.exploring.plans import Plan
-    from kapiserver.exploring.session import Setup
+    from kapiserver.exploring.planning.plans import Plan
+    from kapiserver.exploring.running.session import Setup
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -151,8 +151,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _setup(options: argparse.Namespace, command: list[str]) -> Setup:
     """Return what all runs have in common. Raises OSError, ValueError."""
-    from kapiserver.exploring.programs import CommandLauncher
-    from kapiserver.exploring.session import Setup
+    from kapiserver.exploring.running.programs import CommandLauncher
+    from kapiserver.exploring.running.session import Setup
     from kapiserver.exploring.steps import read_workload
 
     before = shlex.split(options.before)
@@ -170,8 +170,8 @@ def _setup(options: argparse.Namespace, command: list[str]) -> Setup:
 def _limits(options: argparse.Namespace) -> Options:
     """Return the limits of the exploration. Raises OSError, ValueError, ImportError."""
     from kapiserver.exploring.explore import Options
-    from kapiserver.exploring.invariants import load_invariants
-    from kapiserver.exploring.plans import parse_plan
+    from kapiserver.exploring.judging.invariants import load_invariants
+    from kapiserver.exploring.planning.plans import parse_plan
 
     return Options(
         seconds=options.seconds,

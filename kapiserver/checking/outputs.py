@@ -11,11 +11,10 @@ from msgspec import Struct
 
 from kapiserver import __version__
 from kapiserver.checking.finding import ERROR, RULES, Finding
+from kapiserver.codecs import xml
 
 _INDENT = 2
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_NOT_IN_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000)], "?")
-"""Characters that XML cannot hold, each with its replacement."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -76,33 +75,24 @@ def write_junit(report: Report) -> str:
     for name, findings in by_file.items():
         errors = sum(finding.severity == ERROR for finding in findings)
         attributes = {
-            "name": _xml(name), "tests": str(len(findings) or 1), "failures": str(errors),
+            "name": name, "tests": str(len(findings) or 1), "failures": str(errors),
         }  # fmt: skip
         suite = ElementTree.SubElement(root, "testsuite", attributes)
         for finding in findings:
             _add_junit_case(suite, finding)
         if not findings:
-            ElementTree.SubElement(suite, "testcase", classname=_xml(name), name="no findings")
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + _xml_text(root) + "\n"
+            ElementTree.SubElement(suite, "testcase", classname=name, name="no findings")
+    return xml.encode(root)
 
 
 def _add_junit_case(suite: ElementTree.Element, finding: Finding) -> None:
     name = f"{finding.object or finding.file}: {finding.rule} in line {finding.line}"
-    case = ElementTree.SubElement(suite, "testcase", classname=_xml(finding.file), name=_xml(name))
+    case = ElementTree.SubElement(suite, "testcase", classname=finding.file, name=name)
     if finding.severity == ERROR:
-        attributes = {"type": finding.rule, "message": _xml(finding.message)}
-        ElementTree.SubElement(case, "failure", attributes).text = _xml(str(finding))
+        attributes = {"type": finding.rule, "message": finding.message}
+        ElementTree.SubElement(case, "failure", attributes).text = str(finding)
     else:
-        ElementTree.SubElement(case, "system-out").text = _xml(str(finding))
-
-
-def _xml(text: str) -> str:
-    return text.translate(_NOT_IN_XML)
-
-
-def _xml_text(root: ElementTree.Element) -> str:
-    return ElementTree.tostring(root, encoding="unicode")
+        ElementTree.SubElement(case, "system-out").text = str(finding)
 
 
 def write_sarif(report: Report) -> str:

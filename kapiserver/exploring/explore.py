@@ -14,17 +14,17 @@ from zlib import crc32
 from msgspec import Struct, field, structs
 
 from kapiserver.api.types import Tree
-from kapiserver.exploring.causes import Event, events_before
 from kapiserver.exploring.history import History
-from kapiserver.exploring.invariants import Invariant
-from kapiserver.exploring.oracles import Fault, Reference, Run, judge, learn_reference
-from kapiserver.exploring.planner import Choice, make_plans
-from kapiserver.exploring.plans import PLAIN, Plan
-from kapiserver.exploring.reduction import Certainty, reduce_plan, repeat
-from kapiserver.exploring.session import Assignment, Pace, Session, Setup, open_session
-from kapiserver.exploring.states import Expectation, learn_expectation
+from kapiserver.exploring.judging.causes import Event, events_before
+from kapiserver.exploring.judging.invariants import Invariant
+from kapiserver.exploring.judging.oracles import Fault, Reference, Run, judge, learn_reference
+from kapiserver.exploring.judging.states import Expectation, learn_expectation
+from kapiserver.exploring.planning.planner import Choice, make_plans
+from kapiserver.exploring.planning.plans import PLAIN, Plan
+from kapiserver.exploring.planning.reduction import Certainty, reduce_plan, repeat
+from kapiserver.exploring.planning.variations import make_variations, variation_of, varied_steps
+from kapiserver.exploring.running.session import Assignment, Pace, Session, Setup, open_session
 from kapiserver.exploring.steps import Apply, Step
-from kapiserver.exploring.variations import make_variations, variation_of, varied_steps
 from kapiserver.testing.state.manifests import read_manifests
 
 PLAIN_RUNS = 3

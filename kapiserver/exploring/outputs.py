@@ -9,11 +9,9 @@ from xml.etree import ElementTree
 import msgspec
 from msgspec import Struct
 
+from kapiserver.codecs import xml
 from kapiserver.exploring.explore import Exploration, Finding
-from kapiserver.exploring.plans import Plan
-
-_NOT_IN_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000)], "?")
-"""Characters that XML cannot hold, each with its replacement."""
+from kapiserver.exploring.planning.plans import Plan
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -95,21 +93,15 @@ def write_junit(report: Report) -> str:
         "testsuite", name="kapiserver explore", tests=str(exploration.done), failures=failures
     )
     for finding in exploration.findings:
-        case = ElementTree.SubElement(suite, "testcase", name=_xml(finding.plan.sentence))
+        case = ElementTree.SubElement(suite, "testcase", name=finding.plan.sentence)
         attributes = {
-            "type": finding.faults[0].oracle, "message": _xml(finding.faults[0].message),
+            "type": finding.faults[0].oracle, "message": finding.faults[0].message,
         }  # fmt: skip
         failure = ElementTree.SubElement(case, "failure", attributes)
-        failure.text = _xml("\n".join(_lines(finding, report)))
+        failure.text = "\n".join(_lines(finding, report))
     passed = f"{exploration.done - len(exploration.findings)} plans pass"
     ElementTree.SubElement(suite, "testcase", name=passed)
-    ElementTree.indent(suite)
-    text = ElementTree.tostring(suite, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
-
-
-def _xml(text: str) -> str:
-    return text.translate(_NOT_IN_XML)
+    return xml.encode(suite)
 
 
 OUTPUTS: Mapping[str, Output] = {"text": write_text, "json": write_json, "junit": write_junit}

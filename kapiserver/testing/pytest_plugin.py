@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kapiserver.testing.fixtures.webhooks import Webhooks
     from kapiserver.testing.server import TestServer
 
-pytest_plugins = ("kapiserver.exploring.pytest_plugin",)
+pytest_plugins = ("kapiserver.exploring.marked.pytest_plugin",)
 """The plugin of the mark kube_explore: above this package, so it is named, not imported."""
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.exploring.causes import events_before
+from kapiserver.exploring.judging.causes import events_before
 from tests.exploring.histories import Builder, ref
 
 DB, CM, OTHER = ref("databases.example.com", "db"), ref("configmaps", "db"), ref("configmaps", "x")

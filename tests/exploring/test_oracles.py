@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kapiserver.exploring.history import OPERATOR, OTHER_ANNOTATION, Exit, History, Request
-from kapiserver.exploring.invariants import Objects, violations
-from kapiserver.exploring.oracles import Run, judge, learn_reference
-from kapiserver.exploring.plans import Injection, Plan, parse_plan, step_point
-from kapiserver.exploring.states import learn_expectation
-from kapiserver.exploring.variation import Variation
+from kapiserver.exploring.judging.invariants import Objects, violations
+from kapiserver.exploring.judging.oracles import Run, judge, learn_reference
+from kapiserver.exploring.judging.states import learn_expectation
+from kapiserver.exploring.planning.plans import Injection, Plan, parse_plan, step_point
+from kapiserver.exploring.planning.variation import Variation
 from tests.exploring.histories import Builder, Tree, ref
 
 CM, DB, PVC = (

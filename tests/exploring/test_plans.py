@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kapiserver.exploring.history import ObjectRef
-from kapiserver.exploring.planner import Choice, make_plans
-from kapiserver.exploring.plans import ACTIONS, Injection, Plan, Point, parse_plan
-from kapiserver.exploring.states import Names
+from kapiserver.exploring.names import Names
+from kapiserver.exploring.planning.planner import Choice, make_plans
+from kapiserver.exploring.planning.plans import ACTIONS, Injection, Plan, Point, parse_plan
 from tests.exploring.histories import Builder, ref
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="/"), max_size=8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from kapiserver.exploring.plans import Plan, parse_plan
-from kapiserver.exploring.reduction import Certainty, reduce_plan, repeat
+from kapiserver.exploring.planning.plans import Plan, parse_plan
+from kapiserver.exploring.planning.reduction import Certainty, reduce_plan, repeat
 
 PLAN = parse_plan("+".join(f"crash-idle@step::::{number}" for number in range(4)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
-from kapiserver.exploring.states import learn_expectation
+from kapiserver.exploring.judging.states import learn_expectation
 from tests.exploring.histories import Builder, Tree, ref
 
 

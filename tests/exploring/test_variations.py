@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kapiserver.exploring.plans import Plan
+from kapiserver.exploring.planning.plans import Plan
+from kapiserver.exploring.planning.variations import make_variations, variation_of, varied_steps
 from kapiserver.exploring.steps import Apply, Settle
-from kapiserver.exploring.variations import make_variations, variation_of, varied_steps
 from tests.exploring.histories import ref
 
 DB = ref("databases.example.com", "db")

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from kapiserver.exploring.history import ObjectRef
-from kapiserver.exploring.variation import parse_variation
+from kapiserver.exploring.planning.variation import parse_variation
 
 STEP = "step"
 """The verb of points before steps."""

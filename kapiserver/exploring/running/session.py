@@ -14,19 +14,20 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import OPERATOR, History, ObjectRef, Request
-from kapiserver.exploring.injector import Injector
-from kapiserver.exploring.plans import Plan
-from kapiserver.exploring.programs import Launcher, Program
-from kapiserver.exploring.states import Expectation, Names
+from kapiserver.exploring.judging.states import Expectation
+from kapiserver.exploring.names import Names
+from kapiserver.exploring.planning.plans import Plan
+from kapiserver.exploring.planning.variation import parse_variation
+from kapiserver.exploring.running.injector import Injector
+from kapiserver.exploring.running.programs import Launcher, Program
+from kapiserver.exploring.running.tracer import Tracer
+from kapiserver.exploring.running.writes import Writes
 from kapiserver.exploring.steps import (
     Advance,
     Settle,
     Step,
     Wait,
 )
-from kapiserver.exploring.tracer import Tracer
-from kapiserver.exploring.variation import parse_variation
-from kapiserver.exploring.writes import Writes
 from kapiserver.testing.server import TestServer
 from kapiserver.testing.state.dumps import dumped_objects, dumped_resources
 from kapiserver.testing.state.memory_store import Snapshot

@@ -10,8 +10,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import OTHER_ANNOTATION, ObjectRef
+from kapiserver.exploring.running.tracer import Tracer
 from kapiserver.exploring.steps import Apply, Delete, Patch, Scale, Step, Target
-from kapiserver.exploring.tracer import Tracer
 from kapiserver.testing.server import TestServer
 from kapiserver.testing.state.kinds import find_resource
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kapiserver.exploring.plans import Plan
+from kapiserver.exploring.planning.plans import Plan
 
 REPEATS = 2
 """How often a plan that fails is run again."""

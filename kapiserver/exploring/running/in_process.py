@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from kapiserver.exploring.programs import Program
+from kapiserver.exploring.running.programs import Program
 from kapiserver.testing.fixtures.environment import use_kubeconfig
 from kapiserver.testing.loop_thread import LoopThread
 

@@ -11,9 +11,9 @@ from msgspec import structs
 
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import ObjectRef
-from kapiserver.exploring.plans import Injection, Plan, step_point
+from kapiserver.exploring.planning.plans import Injection, Plan, step_point
+from kapiserver.exploring.planning.variation import Variation, parse_variation
 from kapiserver.exploring.steps import Apply, Step
-from kapiserver.exploring.variation import Variation, parse_variation
 
 MAX_DEPTH = 6
 """Depth of the properties that are changed."""

@@ -1,7 +1,6 @@
 """The state that a workload leaves behind, without what differs between runs. Pure.
 
-Three plain runs say what differs: names that not all of them have are replaced by a pattern, and
-fields that differ are not compared.
+Three plain runs say what differs: fields that differ are not compared, and names by their pattern.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from msgspec import Struct, structs
 
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import OTHER_ANNOTATION, History, ObjectRef
+from kapiserver.exploring.names import Names, learn_names
 from kapiserver.testing.history.diffs import Change, changes
 from kapiserver.testing.state.dumps import normalised
 
@@ -28,39 +28,6 @@ _COUNTER = re.compile(
 """Names of numbers that count what an operator does, in a status or an annotation."""
 _SETS = ("finalizers", "ownerReferences")
 """Lists whose order means nothing."""
-
-
-class Names(Struct, frozen=True):
-    """Which names all plain runs have, and the patterns of those that they do not share."""
-
-    patterns: frozenset[ObjectRef] = frozenset()
-
-    def normalise(self, reference: ObjectRef) -> ObjectRef:
-        """Return the reference with the pattern of its name, if its name differs between runs."""
-        pattern = _pattern(reference)
-        return pattern if pattern in self.patterns else reference
-
-
-def _pattern(reference: ObjectRef) -> ObjectRef:
-    head, dash, _ = reference.name.rpartition("-")
-    if reference.name and not dash:
-        head = ""
-    name = f"{head}-*" if head else "*"
-    return ObjectRef(reference.resource, reference.namespace, name)
-
-
-def learn_names(histories: Sequence[History]) -> Names:
-    """Return the names of the histories. A pattern stands for the names of objects that only some
-    of the histories have."""
-    seen = [_references(history) for history in histories]
-    shared = frozenset.intersection(*seen)
-    unstable = frozenset.union(*seen) - shared
-    return Names(frozenset(map(_pattern, unstable)))
-
-
-def _references(history: History) -> frozenset[ObjectRef]:
-    commits = {commit.object for commit in history.commits}
-    return frozenset(commits | {request.object for request in history.operator_writes})
 
 
 def normal_state(objects: Mapping[ObjectRef, Tree], names: Names) -> dict[ObjectRef, Tree]:

@@ -14,11 +14,11 @@ from typing import Protocol
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
-from kapiserver.exploring.gates import Gates, StaleView
 from kapiserver.exploring.history import LEASES, OPERATOR, WORKLOAD, ObjectRef, Request
-from kapiserver.exploring.plans import Injection, Plan, Point, parse_point, step_point
-from kapiserver.exploring.refusals import REFUSALS, Refusal
-from kapiserver.exploring.tracer import Sender, Tracer
+from kapiserver.exploring.planning.plans import Injection, Plan, Point, parse_point, step_point
+from kapiserver.exploring.planning.refusals import REFUSALS, Refusal
+from kapiserver.exploring.running.gates import Gates, StaleView
+from kapiserver.exploring.running.tracer import Sender, Tracer
 from kapiserver.testing.history.request_record import decode_body, name_in_body
 
 AT_STEPS = (

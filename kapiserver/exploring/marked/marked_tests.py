@@ -21,11 +21,11 @@ from kapiserver.exploring.explore import (
     problem_of,
 )
 from kapiserver.exploring.history import History
-from kapiserver.exploring.mark import PLAN_OPTION, TEST_RUN
+from kapiserver.exploring.marked.mark import PLAN_OPTION, TEST_RUN
+from kapiserver.exploring.marked.test_run import SETUP, TestRun
 from kapiserver.exploring.outputs import Report, count_text, write_text
-from kapiserver.exploring.plans import PLAIN, Plan, parse_plan
-from kapiserver.exploring.session import Assignment, Pace
-from kapiserver.exploring.test_run import SETUP, TestRun
+from kapiserver.exploring.planning.plans import PLAIN, Plan, parse_plan
+from kapiserver.exploring.running.session import Assignment, Pace
 
 T = TypeVar("T")
 PLAIN_PACE = Pace(quiet=0.5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kapiserver.exploring.history import History
-from kapiserver.exploring.in_process import ThreadLauncher
-from kapiserver.exploring.session import Assignment, Session, Setup
+from kapiserver.exploring.running.in_process import ThreadLauncher
+from kapiserver.exploring.running.session import Assignment, Session, Setup
 from kapiserver.testing.fixtures.background import operator_arguments, running_operator
 from kapiserver.testing.server import TestServer
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.exploring.mark import MARKER, PLAN_OPTION, TEST_RUN
+from kapiserver.exploring.marked.mark import MARKER, PLAN_OPTION, TEST_RUN
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +37,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     marker = item.get_closest_marker(MARKER)
     if marker is None:
         return None
-    from kapiserver.exploring.marked_tests import explore_test
+    from kapiserver.exploring.marked.marked_tests import explore_test
 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for report in explore_test(item, nextitem, **marker.kwargs):

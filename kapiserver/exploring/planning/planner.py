@@ -22,9 +22,9 @@ from kapiserver.exploring.history import (
     Mark,
     Request,
 )
-from kapiserver.exploring.plans import Injection, Plan, Point, parse_point, step_point
-from kapiserver.exploring.refusals import REFUSALS
-from kapiserver.exploring.states import Names
+from kapiserver.exploring.names import Names
+from kapiserver.exploring.planning.plans import Injection, Plan, Point, parse_point, step_point
+from kapiserver.exploring.planning.refusals import REFUSALS
 
 WHILE = 3
 """Requests that a refusal for a while refuses."""

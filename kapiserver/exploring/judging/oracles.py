@@ -21,9 +21,10 @@ from kapiserver.exploring.history import (
     History,
     ObjectRef,
 )
-from kapiserver.exploring.invariants import Invariant, violations
-from kapiserver.exploring.plans import Plan
-from kapiserver.exploring.states import MISSING, UNEXPECTED, Difference, Expectation, Names
+from kapiserver.exploring.judging.invariants import Invariant, violations
+from kapiserver.exploring.judging.states import MISSING, UNEXPECTED, Difference, Expectation
+from kapiserver.exploring.names import Names
+from kapiserver.exploring.planning.plans import Plan
 
 MAX_SAME_WRITES = 20
 """Requests with one verb, object and body without an effect, after which an operator is in a

@@ -1,0 +1,1 @@
+"""Explorations of tests with the mark `kube_explore`."""

@@ -94,6 +94,7 @@ def test_contradicting_flags(flags: list[str], capsys) -> None:
         ("--workers=0", "--workers: '0' is not a number from 1 to 256"),
         ("--event-ttl=5", "--event-ttl: '5' is not a duration such as 90s or 1h30m"),
         ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),
+        ("--tls-san=a,-b", "--tls-san: '-b' is neither a host name nor an IP address"),
         ("--vmodule=x", "--vmodule: 'x' is not of the form PATTERN=N"),
         ("--no-such-flag", "unrecognized arguments: --no-such-flag"),
     ],

@@ -73,6 +73,7 @@ class CertificateSettings(Struct, frozen=True, kw_only=True):
                             service account tokens; None means a temporary directory that is
                             deleted with the server
     tls_cert_file           certificate in place of an own one, with `tls_private_key_file`
+    tls_san                 more names and addresses of the certificate in cert_dir
     tls_sni_cert_key        certificates for host names, each `CERT,KEY[:NAME,...]`
     tls_min_version         lowest version, by Go's name
     tls_cipher_suites       suites up to TLS 1.2, by Go's names; () means the default ones
@@ -81,6 +82,7 @@ class CertificateSettings(Struct, frozen=True, kw_only=True):
     cert_dir: Path | None = None
     tls_cert_file: Path | None = None
     tls_private_key_file: Path | None = None
+    tls_san: tuple[str, ...] = ()
     tls_sni_cert_key: tuple[str, ...] = ()
     tls_min_version: str = "VersionTLS12"
     tls_cipher_suites: tuple[str, ...] = ()

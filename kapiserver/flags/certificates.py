@@ -12,7 +12,7 @@ from kapiserver.api.certificates.signer_rules import (
     LEGACY_UNKNOWN,
 )
 from kapiserver.apiserver.serving.tls_settings import VERSIONS
-from kapiserver.flags.values import DEFAULTS, names, seconds
+from kapiserver.flags.values import DEFAULTS, host_names, names, seconds
 
 CLUSTER_SIGNERS = {
     "kubelet-serving": KUBELET_SERVING,
@@ -40,6 +40,12 @@ def add_certificate_flags(group: argparse._ArgumentGroup) -> None:
         "--tls-private-key-file", type=Path, metavar="FILE",
         help="PEM file with the private key of --tls-cert-file; each flag needs the other. "
         "Default: a key in --cert-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--tls-san", type=host_names, default=(), metavar="NAME,...",
+        help="More host names and IP addresses for the certificate in --cert-dir, such as those of "
+        "a load balancer. Default: localhost, the host's name, kubernetes.default.svc, "
+        "--bind-address and the IP of the Service kubernetes.",
     )  # fmt: skip
     group.add_argument(
         "--tls-sni-cert-key", action="append", default=[], metavar="CERT,KEY[:NAME,...]",

@@ -6,6 +6,7 @@ Knows no flag.
 from __future__ import annotations
 
 import argparse
+import ipaddress
 from types import SimpleNamespace
 from typing import Any
 
@@ -92,6 +93,22 @@ def boolean(text: str) -> bool:
 def names(text: str) -> tuple[str, ...]:
     """Return the parts of a text that commas separate."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def host_names(text: str) -> tuple[str, ...]:
+    """Return host names, of which the first part may be `*`, and IP addresses, which commas
+    separate. Raises ArgumentTypeError."""
+    from kapiserver.api.names import dns1123_subdomain
+
+    for name in names(text):
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            if dns1123_subdomain(name.removeprefix("*.")):
+                raise argparse.ArgumentTypeError(
+                    f"{name!r} is neither a host name nor an IP address"
+                ) from None
+    return names(text)
 
 
 def size(text: str) -> int:

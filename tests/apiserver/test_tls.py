@@ -58,6 +58,13 @@ def test_names(tmp_path: Path) -> None:
     assert {"localhost", "kubernetes.default.svc", "127.0.0.1", "::1", "10.0.0.1"} <= names
     tls.ensure_certificates(Config.of(bind_address="10.1.2.3"), tmp_path)
     assert "10.1.2.3" in _names(certificates.serving.certificate)
+    more = ("api.example.com", "192.0.2.1", "*.example.com", f"{'a' * 63}.{'b' * 63}.{'c' * 63}")
+    config = Config.of(tls_san=more)
+    tls.ensure_certificates(config, tmp_path)
+    assert set(more) <= _names(certificates.serving.certificate)
+    first = certificates.serving.certificate.read_bytes()
+    tls.ensure_certificates(config, tmp_path)
+    assert certificates.serving.certificate.read_bytes() == first
 
 
 def _names(path: Path) -> set[str]:

@@ -151,6 +151,7 @@ def alternative_names(config: Config) -> tuple[str, ...]:
     names = [*NAMES, socket.gethostname().lower(), "127.0.0.1", "::1"]
     if config.serving.bind_address not in ("", "0.0.0.0", "::"):
         names.append(config.serving.bind_address)
+    names.extend(config.certificates.tls_san)
     ranges = config.services.service_cluster_ip_range.split(",")
     names.extend(str(ipaddress.ip_network(cidr.strip()).network_address + 1) for cidr in ranges)
     return tuple(dict.fromkeys(names))
@@ -177,7 +178,8 @@ def _der_name(name: str) -> bytes:
         packed, tag = ipaddress.ip_address(name).packed, 0x87
     except ValueError:
         packed, tag = name.encode(), 0x82
-    return bytes((tag, len(packed))) + packed
+    length = bytes((len(packed),)) if len(packed) < 128 else bytes((0x81, len(packed)))
+    return bytes((tag,)) + length + packed
 
 
 def _write_ca(pair: Pair, now: datetime) -> None:

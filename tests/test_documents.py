@@ -5,7 +5,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kapiserver"
@@ -85,10 +84,3 @@ def test_dependencies_have_lower_bounds() -> None:
     """Every run-time dependency has a lower bound."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert all(">=" in requirement for requirement in project["dependencies"])
-
-
-def test_compose_file() -> None:
-    """docker-compose.yml is valid YAML with both services, and each has a health check."""
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-    assert set(services) == {"kapiserver", "etcd"}
-    assert all("healthcheck" in service for service in services.values())

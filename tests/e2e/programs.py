@@ -74,14 +74,15 @@ def _ready(process: subprocess.Popen[bytes], kubeconfig: Path, folder: Path, hea
         if process.poll() is not None:
             break
         if kubeconfig.exists():
-            running_server = _described(process, kubeconfig, folder)
+            running_server = describe(process, kubeconfig, folder)
             if _is_healthy(running_server, health):
                 return running_server
         time.sleep(0.01)
     raise AssertionError(f"the server did not start:\n{(folder / 'log').read_text()}")
 
 
-def _described(process: subprocess.Popen[bytes], kubeconfig: Path, folder: Path) -> Server:
+def describe(process: subprocess.Popen[bytes], kubeconfig: Path, folder: Path) -> Server:
+    """Return the server that a kubeconfig describes, with its certificates in files of a folder."""
     described = yaml.safe_load(kubeconfig.read_text())
     cluster = described["clusters"][0]["cluster"]
     user = described["users"][0]["user"]

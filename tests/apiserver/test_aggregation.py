@@ -20,7 +20,7 @@ from kapiserver.apiserver.aggregation import discovery_check
 from kapiserver.apiserver.aggregation.api_services import ServiceReference
 from kapiserver.apiserver.aggregation.service_resolver import Unresolved, cluster_address
 from kapiserver.apiserver.http_client.errors import Dialled
-from kapiserver.apiserver.proxy import aggregator
+from kapiserver.apiserver.proxy import api_servers
 from kapiserver.apiserver.user import APISERVER, User
 from tests.apiserver.aggregationkit import (
     CLOSE,
@@ -195,7 +195,7 @@ def test_cut_connection(aggregated: Aggregated) -> None:
 def test_slow_discovery(aggregated: Aggregated, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request for the resources of a group-version waits a few seconds only."""
     over = threading.Event()
-    monkeypatch.setattr(aggregator, "DISCOVERY_SECONDS", 0.05)
+    monkeypatch.setattr(api_servers, "DISCOVERY_SECONDS", 0.05)
     aggregated.upstream.answer = lambda _: over.wait(60)
     response = aggregated.api.get(PATH)
     over.set()

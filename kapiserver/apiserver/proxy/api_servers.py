@@ -1,0 +1,147 @@
+"""Passes a request on to another API server, which learns the user from headers.
+
+The other server is the extension API server of an APIService, or a peer: another server of the same
+store. No large body is held, and a watch is passed back as it arrives. A redirect is refused: it
+would lead clients and their credentials elsewhere. Mirrors UpgradeAwareHandler of
+k8s.io/apimachinery with the round tripper of SetAuthProxyHeaders of client-go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlencode
+
+from msgspec.structs import replace
+
+from kapiserver.apiserver.aggregation.back_ends import user_headers
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import TooManyRequests
+from kapiserver.apiserver.proxy.headers import (
+    asks_to_upgrade,
+    forwarded_headers,
+    header,
+    returned_headers,
+)
+from kapiserver.apiserver.proxy.links import quoted_path
+from kapiserver.apiserver.proxy.reverse_proxy import streamed, upgraded
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import (
+    AnyResponse,
+    Headers,
+    UpgradeResponse,
+    text_error,
+    text_response,
+)
+from kapiserver.spans import trace_headers
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.http_client.connection import HttpResponse
+
+DISCOVERY_SECONDS = 5.0
+"""The time of a request for the resources of a group-version."""
+SMALL_BYTES = 64 << 10
+"""A body of at most this size is read before it is passed on or back."""
+_REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
+_OF_FILTERS = frozenset(
+    ("audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid")
+)
+"""Headers of a response that filters of this server add."""
+
+Body: TypeAlias = bytes | AsyncIterator[bytes] | None
+Send: TypeAlias = Callable[[str, str, Headers, Body], "Awaitable[HttpResponse]"]
+"""Sends a request with this method, target (path and query, quoted), headers and body."""
+
+
+async def forward_to_api_server(
+    server: Server, request: Request, send: Send, own_headers: Headers
+) -> AnyResponse:
+    """Pass a request on and return the response. Raises OSError, ValueError, TimeoutError.
+
+    own_headers     are sent instead of headers of the same names that the client has sent
+    """
+    target = quoted_path(request.path)
+    if request.query:
+        target += f"?{urlencode(sorted(request.query.items()), doseq=True)}"
+    is_upgrade = asks_to_upgrade(request.headers)
+    headers = _headers(server, request, own_headers, is_upgrade=is_upgrade)
+    sending = send(request.method, target, headers, await _body(request))
+    if not request.info.is_resource_request and request.path.strip("/").count("/") == 2:
+        sending = asyncio.wait_for(sending, DISCOVERY_SECONDS)
+    response = await sending
+    request.on_complete(lambda _: response.close())
+    if is_upgrade:
+        return _upgraded(request, response)
+    if response.status == 101:
+        protocol = header(response.headers, "Upgrade")
+        text = f'backend tried to switch protocol "{protocol}" when "" was requested'
+        raise ValueError(text)
+    if 300 <= response.status < 400 and header(response.headers, "Location"):
+        response.close()
+        return text_response(_REDIRECTED, status=502)
+    is_endless = request.info.is_long_running
+    passed_on = replace(streamed(response, _returned(response)), is_endless=is_endless)
+    if passed_on.length is None or passed_on.length > SMALL_BYTES or request.method == "HEAD":
+        return passed_on
+    # Head and body leave in one packet: the network may hold back a second small one.
+    return replace(passed_on, body=await response.read(SMALL_BYTES), length=None)
+
+
+@contextmanager
+def counted(waiting: Counter[str], name: str, limit: int) -> Iterator[None]:
+    """Bound the requests that wait for the head of a response of one other server; watches and the
+    like count, too. Raises TooManyRequests. A limit of 0 is none."""
+    if 0 < limit <= waiting[name]:
+        raise TooManyRequests
+    waiting[name] += 1
+    try:
+        yield
+    finally:
+        waiting[name] -= 1
+
+
+async def _body(request: Request) -> Body:
+    """Return the body to send; a small one is read, so that it leaves with the head."""
+    length = request.header("Content-Length")
+    if length.isascii() and length.isdigit() and int(length) <= SMALL_BYTES:
+        return await request.read_body(SMALL_BYTES) if int(length) else None
+    return request.stream_body() if length or "Transfer-Encoding" in request.headers else None
+
+
+def _headers(
+    server: Server, request: Request, own_headers: Headers, *, is_upgrade: bool
+) -> Headers:
+    """Return the headers to send: those of the client without its credentials, and the user."""
+    replaced = {"audit-id", "host", *(name.lower() for name, _ in own_headers)}
+    if request.trace.context is not None:
+        replaced |= {"traceparent", "tracestate"}
+    headers = [
+        each
+        for each in forwarded_headers(request, server.config.authentication, upgrade=is_upgrade)
+        if each[0].lower() not in replaced
+    ]
+    return [
+        *headers,
+        *user_headers(request.user),
+        *trace_headers(),
+        ("Audit-Id", request.audit.id),
+        *own_headers,
+    ]
+
+
+def _returned(response: HttpResponse) -> Headers:
+    headers = returned_headers(response.headers)
+    return [each for each in headers if each[0].lower() not in _OF_FILTERS]
+
+
+def _upgraded(request: Request, response: HttpResponse) -> AnyResponse:
+    """Return the connection of a response that changes the protocol, or the error in its place."""
+    if response.status == 101:
+        return UpgradeResponse(headers=list(response.headers), peer=upgraded(request, response))
+    if response.status < 400:
+        status = response.status
+        return text_error(f"invalid upgrade response: status code {status}", 503)
+    return streamed(response, _returned(response))

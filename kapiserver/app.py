@@ -25,10 +25,13 @@ from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.health import (
     IDENTITY_HOOK,
     LOOP_HOOKS,
+    PEER_HOOK,
     RBAC_HOOK,
     REPAIR_HOOK,
     SERVICE_HOOKS,
 )
+from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.identity import server_id
 from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_if_space
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
@@ -38,6 +41,7 @@ from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.endpoints.apiserver_identity import APIServerIdentity
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
+from kapiserver.controllers.loop.controller import AnyController
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.host import Host
 from kapiserver.parts import DEFAULT_PARTS, Parts
@@ -81,9 +85,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
         }
 
 
-_ControlLoop: TypeAlias = (
-    ControllerManager | AllocationRepair | KubernetesService | APIServerIdentity
-)
+_ControlLoop: TypeAlias = ControllerManager | AllocationRepair | AnyController
 
 
 async def _no_barrier() -> None:
@@ -137,9 +139,9 @@ async def serve(
         control_loops.append(service)
         manager.add(service)
         if _has_identity(cluster, port):
-            identity = _start_identity(cluster, port)
-            control_loops.append(identity)
-            manager.add(identity)
+            for loop in _start_identity(cluster, port):
+                control_loops.append(loop)
+                manager.add(loop)
         stack.push_async_callback(_delay_shutdown, cluster)
         yield running
 
@@ -255,13 +257,31 @@ def _has_identity(cluster: Cluster, port: int) -> bool:
     return is_on and cluster.kv.shared and port > 0
 
 
-def _start_identity(cluster: Cluster, port: int) -> APIServerIdentity:
-    context = apiserver_context(cluster.server, "apiserver-identity")
-    identity = APIServerIdentity(context, port)
-    identity.start()
-    cluster.server.health.add_hook(IDENTITY_HOOK)
-    cluster.server.health.finish(IDENTITY_HOOK)
-    return identity
+def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
+    """Tell other servers that this one runs, and where it is; find out what they serve."""
+    server, own_id = cluster.server, server_id(port)
+    loops: list[AnyController] = []
+    address: Dialled | None = None
+    if "UnknownVersionInteroperabilityProxy" in server.config.features.feature_gates:
+        from kapiserver.controllers.endpoints.peer_lease import PeerLease, peer_address
+
+        address = peer_address(server.config, port)
+        context = apiserver_context(server, "peer-endpoint-reconciler")
+        loops.append(PeerLease(context, own_id, address))
+        server.health.add_hook(PEER_HOOK)
+        server.health.finish(PEER_HOOK)
+    context = apiserver_context(server, "apiserver-identity")
+    loops.append(APIServerIdentity(context, own_id, address))
+    if server.peers is not None:
+        from kapiserver.controllers.endpoints.peer_discovery import PeerDiscovery
+
+        context = apiserver_context(server, "peer-discovery-cache-sync")
+        loops.append(PeerDiscovery(context, server.peers, own_id))
+    for loop in loops:
+        loop.start()
+    server.health.add_hook(IDENTITY_HOOK)
+    server.health.finish(IDENTITY_HOOK)
+    return loops
 
 
 async def _stop_together(loops: Sequence[_ControlLoop]) -> None:

@@ -51,6 +51,7 @@ from kapiserver.storage.objects.store_registry import Converter, StoreHooks, Sto
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
+    from kapiserver.apiserver.peers.peer_proxy import PeerProxy
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.apiserver.tracing.tracer import Tracer
     from kapiserver.storage.encryption.file import EncryptionFile
@@ -104,6 +105,8 @@ async def open_cluster(
         finally:
             cluster.server.upstreams.close()
             cluster.back_ends.close()
+            if cluster.server.peers is not None:
+                cluster.server.peers.connections.close()
             cluster.server.stores.stop()
             await cluster.plugins.close()
             if cluster.server.tracer is not None:
@@ -210,6 +213,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         upstreams=Upstreams(config.kubelets, basis.offloader),
         api_services=APIServices(basis.scheme, stores),
         back_ends=back_ends.get,
+        peers=_peers(config, kv, basis, file_watch),
         local_kubelet=_local_kubelet(config.simulation, clock),
         new_client=new_client,
         health=server_health(config.store, kv, custom_resources, encryption, rbac=rbac is not None),
@@ -271,6 +275,16 @@ def _file_watch(
     if encryption is not None:
         watch.add_files(encryption.files, encryption.reload)
     return watch
+
+
+def _peers(config: Config, kv: KV, basis: _Basis, file_watch: FileWatch) -> PeerProxy | None:
+    if config.peers.peer_ca_file is None or not kv.shared:
+        return None
+    from kapiserver.apiserver.peers.peer_leases import PeerLeases  # most servers have no peers
+    from kapiserver.apiserver.peers.peer_proxy import make_peer_proxy
+
+    leases = PeerLeases(kv, basis.codecs, config.store.key_root)
+    return make_peer_proxy(config, leases, basis.metrics.peers, file_watch)
 
 
 def _local_kubelet(settings: SimulationSettings, clock: Clock) -> LocalKubelet | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kapiserver.apiserver.config import SECTIONS, Config
-from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.feature_gates import FeatureGates, parse_feature_gates
 from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import REGISTRY, enabled_controllers
@@ -90,6 +90,10 @@ def config_of(options: argparse.Namespace) -> Config:
     _check_workers_and_rpc(options, storage)
     data_dir: Path = options.data_dir
     emulated_version = ",".join(options.emulated_version)
+    feature_gates = parse_feature_gates(
+        ",".join(options.feature_gates), minor=emulated_minor(emulated_version)
+    )
+    _check_peers(options, feature_gates)
     settings = {name: value for name, value in vars(options).items() if name in SECTIONS}
     return Config.of(**settings).replace(
         storage=storage,
@@ -102,9 +106,7 @@ def config_of(options: argparse.Namespace) -> Config:
         ),
         oidc_required_claim=tuple(options.oidc_required_claim or ()),
         service_account_key_file=tuple(options.service_account_key_file or ()),
-        feature_gates=parse_feature_gates(
-            ",".join(options.feature_gates), minor=emulated_minor(emulated_version)
-        ),
+        feature_gates=feature_gates,
         runtime_config=",".join(options.runtime_config),
         emulated_version=emulated_version,
         verbosity=options.verbose,
@@ -123,6 +125,14 @@ def _check_pairs(options: argparse.Namespace) -> None:
             "--encryption-provider-config-automatic-reload must be set with "
             "--encryption-provider-config"
         )
+
+
+def _check_peers(options: argparse.Namespace, feature_gates: FeatureGates) -> None:
+    """Check that flags of peers have the gate that they need. Raises ValueError."""
+    gate = "UnknownVersionInteroperabilityProxy"
+    for name in ("peer_ca_file", "peer_advertise_ip", "peer_advertise_port"):
+        if getattr(options, name) and gate not in feature_gates:
+            raise ValueError(f"{_flag(name)} requires {gate} feature to be turned on")
 
 
 def _check_names(options: argparse.Namespace) -> None:

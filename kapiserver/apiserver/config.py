@@ -144,6 +144,19 @@ class AggregationSettings(Struct, frozen=True, kw_only=True):
     service_resolver: Path | None = None
 
 
+class PeerSettings(Struct, frozen=True, kw_only=True):
+    """How the servers of one store reach each other, when they serve different API versions.
+
+    peer_ca_file        CAs of the peers' certificates; None: no request is passed on to a peer
+    peer_advertise_ip   where peers reach this server, with `peer_advertise_port`; "" or 0 means the
+                        bind address and the secure port
+    """
+
+    peer_ca_file: Path | None = None
+    peer_advertise_ip: str = ""
+    peer_advertise_port: int = 0
+
+
 class AuthenticationSettings(Struct, frozen=True, kw_only=True):
     """How requests show who their user is.
 
@@ -448,6 +461,7 @@ class Config(BackendSections, frozen=True, kw_only=True):
     services: ServiceSettings = ServiceSettings()
     kubelets: KubeletSettings = KubeletSettings()
     aggregation: AggregationSettings = AggregationSettings()
+    peers: PeerSettings = PeerSettings()
     authentication: AuthenticationSettings = AuthenticationSettings()
     oidc: OIDCSettings = OIDCSettings()
     service_accounts: ServiceAccountSettings = ServiceAccountSettings()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.faults import Faults
     from kapiserver.apiserver.flowcontrol.flow_control import FlowControl
     from kapiserver.apiserver.http_client.upstreams import Upstreams
+    from kapiserver.apiserver.peers.peer_proxy import PeerProxy
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.apiserver.tracing.tracer import Tracer
     from kapiserver.codecs.codec_factory import CodecFactory
@@ -62,6 +63,8 @@ class Server(Struct, frozen=True, kw_only=True):
     api_services: APIServices
     back_ends: Callable[[], BackEnds]
     """Returns the connections to extension API servers."""
+    peers: PeerProxy | None = None
+    """The peers that get the requests for what this server does not serve; None: they get none."""
     local_kubelet: LocalKubelet | None = None
     """Answers for the pods of some nodes inside this server; None: all nodes have real kubelets."""
     new_client: Callable[[Server, User, str, bool], Client]

@@ -6,7 +6,7 @@ matters. Knows no effect of a gate. Mirrors component-base/featuregate of Kubern
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -19,12 +19,14 @@ class Gate(Struct, frozen=True):
     """One feature gate: its default, its maturity, and whether the default cannot be changed.
 
     off_in   minors of the releases 1.x that have another default: there the gate is off, or unknown
+    needs    gates that must be on if this one is
     """
 
     default: bool
     stage: Literal["ALPHA", "BETA", "GA", "DEPRECATED"]
     locked: bool = False
     off_in: Container[int] = ()
+    needs: Sequence[str] = ()
 
 
 GATES: dict[str, Gate] = {
@@ -41,6 +43,9 @@ GATES: dict[str, Gate] = {
     "ExcludeAdmissionWebhookVirtualResources": Gate(default=True, stage="BETA", off_in=range(37)),
     "ManifestBasedAdmissionControlConfig": Gate(default=True, stage="BETA", off_in=range(37)),
     "SizeBasedListCostEstimate": Gate(default=True, stage="BETA", off_in=range(34)),
+    "UnknownVersionInteroperabilityProxy": Gate(
+        default=True, stage="BETA", off_in=range(36), needs=("APIServerIdentity",)
+    ),
     "WatchList": Gate(default=True, stage="BETA", off_in=(31, 33)),
 }
 
@@ -76,7 +81,15 @@ def parse_feature_gates(
     ]
     if problems:
         raise ValueError(join_errors(problems))
-    return frozenset(name for name, gate in gates.items() if _is_on(name, gate, settings, minor))
+    on = frozenset(name for name, gate in gates.items() if _is_on(name, gate, settings, minor))
+    problems = [
+        f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
+        for name in sorted(on)
+        if (missing := [each for each in gates[name].needs if each not in on])
+    ]
+    if problems:
+        raise ValueError(join_errors(problems))
+    return on
 
 
 def _is_on(name: str, gate: Gate, settings: Mapping[str, bool], minor: int) -> bool:

@@ -31,6 +31,8 @@ REPAIR_HOOK = "start-service-ip-repair-controllers"
 ENCRYPTION_HOOK = "start-encryption-provider-config-automatic-reload"
 IDENTITY_HOOK = "start-kube-apiserver-identity-lease-controller"
 """The step of a server that shares its store; it is added when the Lease is kept."""
+PEER_HOOK = "peer-endpoint-reconciler-controller"
+"""The step of such a server that tells its peers where it is."""
 SERVICE_HOOKS = (
     "scheduling/bootstrap-system-priority-classes",
     "bootstrap-controller",
@@ -59,8 +61,8 @@ HOOKS = (
 )
 """Steps of the start, by the names of kube-apiserver's hooks. Most say that a part of the server
 runs, not that it has done its first work. Left out are the hooks of parts that this server has not:
-aggregation, peers, tracking of legacy tokens, watermarks and counts of
-objects for flow control, and watch caches that are filled before the first request."""
+tracking of legacy tokens, watermarks and counts of objects for flow control, and watch caches that
+are filled before the first request."""
 LOOP_HOOKS = tuple(
     hook for hook in HOOKS if hook not in (CRD_HOOK, RBAC_HOOK, REPAIR_HOOK, *SERVICE_HOOKS)
 )

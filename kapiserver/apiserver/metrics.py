@@ -19,6 +19,7 @@ from kapiserver.apiserver.authentication.metrics import (
     AuthenticationMetrics,
 )
 from kapiserver.apiserver.controller_metrics import ControllerMetrics
+from kapiserver.apiserver.peers.metrics import PeerMetrics
 from kapiserver.metrics import (
     MAX_USER_SERIES,
     Counter,
@@ -332,6 +333,7 @@ class Metrics:
         self.lost_api_services: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)
         """How often an APIService became unavailable, by name and reason."""
         self.rpc = RPCMetrics()
+        self.peers = PeerMetrics()
 
     def observe_webhook(
         self, labels: WebhookLabels, seconds: float, code: int, *, error_type: str

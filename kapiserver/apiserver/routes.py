@@ -14,7 +14,7 @@ from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
 from kapiserver.apiserver.endpoints.handlers import HANDLERS, VerbHandler
 from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, lazy_bind
-from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup
+from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup, UnknownResource
 from kapiserver.apiserver.filters.in_flight import delegated
 from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
@@ -47,8 +47,8 @@ def route(server: Server) -> Handler:
             return await serve_computed(server, request)
         try:
             target = await resolve_target(server, info)
-        except UnknownGroup:
-            return page_not_found()
+        except (UnknownGroup, UnknownResource) as error:
+            return await _handle_unknown(server, request, error)
         if target.subresource == "proxy":
             if request.method not in PROXY_METHODS:
                 raise MethodNotAllowed
@@ -77,6 +77,22 @@ def route(server: Server) -> Handler:
             return await lazy_handler()(server, request, target)
 
     return handle
+
+
+async def _handle_unknown(
+    server: Server, request: Request, error: UnknownGroup | UnknownResource
+) -> AnyResponse:
+    """Return the response for a resource that this server does not serve: that of a peer which
+    serves it, if there is one. Raises UnknownResource, and the errors of `serve_by_peer`."""
+    if server.peers is not None:
+        from kapiserver.apiserver.proxy.peers import is_for_peer, serve_by_peer  # most need none
+
+        if is_for_peer(server.peers, request):
+            with delegated(server, request):
+                return await serve_by_peer(server, request, server.peers)
+    if isinstance(error, UnknownGroup):
+        return page_not_found()
+    raise error
 
 
 _VERBS_WITH_BODY = ("create", "patch", "update")

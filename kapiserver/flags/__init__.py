@@ -24,6 +24,7 @@ from kapiserver.flags.debugging import add_debugging_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
 from kapiserver.flags.logs import add_logging_flags
 from kapiserver.flags.nodes import add_node_flags
+from kapiserver.flags.peers import add_peer_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.serving import add_address_flags
 from kapiserver.flags.simulation import add_simulation_flags
@@ -46,6 +47,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_features(parser.add_argument_group("APIs and features"))
     add_kubelet_flags(parser.add_argument_group("kubelets"))
     add_aggregation_flags(parser.add_argument_group("API aggregation"))
+    add_peer_flags(parser.add_argument_group("peers"))
     add_signing_flags(parser.add_argument_group("signing of certificates"))
     add_authentication_flags(parser.add_argument_group("authentication"))
     add_authorization_flags(parser.add_argument_group("authorization"))

@@ -92,7 +92,7 @@ class BackEnds:
         self._clients: dict[bool, StreamingClient] = {}
         """The clients for trusted addresses and for others."""
         if settings.proxy_client_cert_file or settings.proxy_client_key_file:
-            self._load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+            load_proxy_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self._settings)
 
     @property
     def files(self) -> Sequence[Path]:
@@ -103,7 +103,7 @@ class BackEnds:
     def reload(self) -> None:
         """Use the certificate as its files are now for new connections. Raises ValueError, and goes
         on with the old one, if they are unusable."""
-        self._load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        load_proxy_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self._settings)
         self._contexts.clear()
 
     async def locate(self, api_service: APIService) -> BackEnd:
@@ -174,22 +174,21 @@ class BackEnds:
             except (ssl.SSLError, ValueError):
                 message = "unable to load root certificates: unable to parse bytes as PEM block"
                 raise BadTransport(message) from None
-        self._load_certificate(context)
+        load_proxy_certificate(context, self._settings)
         return context
 
-    def _load_certificate(self, context: ssl.SSLContext) -> None:
-        certificate = self._settings.proxy_client_cert_file
-        key = self._settings.proxy_client_key_file
-        if certificate is None and key is None:
-            return
-        if certificate is None or key is None:
-            raise BadTransport(
-                "--proxy-client-cert-file and --proxy-client-key-file need each other"
-            )
-        try:
-            context.load_cert_chain(certificate, key)
-        except OSError as error:  # ssl.SSLError is one; neither names the file
-            raise BadTransport(f"cannot use {certificate} with key {key}: {error}") from error
+
+def load_proxy_certificate(context: ssl.SSLContext, settings: AggregationSettings) -> None:
+    """Show the certificate of `--proxy-client-cert-file`, if any. Raises BadTransport."""
+    certificate, key = settings.proxy_client_cert_file, settings.proxy_client_key_file
+    if certificate is None and key is None:
+        return
+    if certificate is None or key is None:
+        raise BadTransport("--proxy-client-cert-file and --proxy-client-key-file need each other")
+    try:
+        context.load_cert_chain(certificate, key)
+    except OSError as error:  # ssl.SSLError is one; neither names the file
+        raise BadTransport(f"cannot use {certificate} with key {key}: {error}") from error
 
 
 def user_headers(user: User) -> list[tuple[str, str]]:

@@ -79,6 +79,11 @@ def _aggregated(
 ) -> Response:
     assert options.convert is not None
     tree = group_discovery_list(server, prefix, AGGREGATED[options.convert])
+    if server.peers is not None and prefix == "apis" and options.convert.version == "v2":
+        if ("profile", "nopeer") in options.parameters:
+            server.metrics.peers.unmerged_documents += 1
+        else:
+            tree["items"] = server.peers.with_groups_of_peers(tree["items"])
     body = server.codecs.serializer_for(options.media).encode(tree)
     etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
     kind = options.convert

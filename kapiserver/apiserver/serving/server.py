@@ -24,7 +24,7 @@ from kapiserver.apiserver.serving.listener import (
 from kapiserver.apiserver.user import ANONYMOUS, UNSECURED, User
 
 LOOPBACK = "127.0.0.1"
-_ALL_ADDRESSES = ("", "0.0.0.0", "::")
+ALL_ADDRESSES = ("", "0.0.0.0", "::")
 
 
 class _Listener(Protocol):
@@ -124,5 +124,5 @@ class HttpServer:
 
 def url_host(bind_address: str) -> str:
     """Return the host that clients on this machine put into their URL."""
-    host = LOOPBACK if bind_address in _ALL_ADDRESSES else bind_address
+    host = LOOPBACK if bind_address in ALL_ADDRESSES else bind_address
     return f"[{host}]" if ":" in host else host

@@ -31,6 +31,7 @@ from kapiserver.apiserver.serving.encryption_families import encryption_families
 from kapiserver.apiserver.serving.families import counts, histogram, numbers
 from kapiserver.apiserver.serving.flow_control_families import flow_control_families
 from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.peer_families import peer_families
 from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
 from kapiserver.metrics import Histogram
 
@@ -65,6 +66,8 @@ class ServerFamilies:
         yield from self._workqueues()
         yield from controller_families(self._server.metrics.controllers)
         yield from self._api_services()
+        if self._server.peers is not None:
+            yield from peer_families(self._server.metrics.peers)
         yield from self._rpc()
 
     def _requests(self) -> Iterator[Family]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.identity import server_id
+from kapiserver.apiserver.http_client.errors import Dialled
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import delete_object
@@ -24,15 +24,22 @@ LEASE_SECONDS = 3600
 RENEW_SECONDS = 10.0
 _VERSION = "coordination.k8s.io/v1"
 _NAMESPACE = "kube-system"
+_INSTANCE = uuid.uuid4()
+"""The same in all worker processes, which keep one Lease: peers notice a restart by it."""
+_ADDRESS = "kubernetes.io/peer-advertise-address"
 
 
 class APIServerIdentity(Controller[str]):
-    """The control loop; its queue holds the name of the Lease."""
+    """The control loop; its queue holds the name of the Lease, which is the server's identity.
 
-    def __init__(self, context: ControllerContext, port: int) -> None:
+    address     where peers reach the server; None if they do not pass requests on
+    """
+
+    def __init__(self, context: ControllerContext, name: str, address: Dialled | None) -> None:
         super().__init__(context)
-        self._name = server_id(port)
-        self._holder = f"{self._name}_{uuid.uuid4()}"
+        self._name = name
+        self._address = address
+        self._holder = f"{self._name}_{_INSTANCE}"
         self._leases = context.resource(_VERSION, "leases", namespace=_NAMESPACE)
 
     def set_up(self) -> None:
@@ -67,10 +74,16 @@ class APIServerIdentity(Controller[str]):
             "apiserver.kubernetes.io/identity": "kube-apiserver",
             "kubernetes.io/hostname": platform.node(),
         }
+        annotations = dict(metadata.get("annotations") or {})
+        if self._address is not None:
+            annotations[_ADDRESS] = str(self._address)
         now = datetime.fromtimestamp(self.clock.now(), UTC)
         spec = {
             "holderIdentity": self._holder,
             "leaseDurationSeconds": LEASE_SECONDS,
             "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         }
-        return {**lease, "metadata": {**metadata, "labels": labels}, "spec": spec}
+        metadata = {**metadata, "labels": labels}
+        if annotations:
+            metadata["annotations"] = annotations
+        return {**lease, "metadata": metadata, "spec": spec}

@@ -20,6 +20,7 @@ from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
+from kapiserver.apiserver.serving.server import ALL_ADDRESSES
 from kapiserver.controllers.defaults.bootstrap import canonical_tree
 from kapiserver.controllers.defaults.priority_classes import create_priority_classes
 from kapiserver.controllers.endpoints.apiserver_endpoints import (
@@ -241,7 +242,7 @@ _PROBES = (_Probe(socket.AF_INET, "192.0.2.1"), _Probe(socket.AF_INET6, "2001:db
 def reached_at(bind_address: str) -> str:
     """Return the address at which others reach this machine, or "" if there is none: the bind
     address unless that is the loopback or a wildcard."""
-    if bind_address not in ("", "0.0.0.0", "::", "::1") and not bind_address.startswith("127."):
+    if bind_address not in (*ALL_ADDRESSES, "::1") and not bind_address.startswith("127."):
         return bind_address
     for probe in _PROBES:
         with contextlib.suppress(OSError), socket.socket(probe.family, socket.SOCK_DGRAM) as sock:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
+from kapiserver.apiserver.proxy_settings import AggregationSettings, PeerSettings
 from kapiserver.storage.backends import BackendSections
 
 BODY_LIMIT = 3 * 1024 * 1024
@@ -128,33 +129,6 @@ class KubeletSettings(Struct, frozen=True, kw_only=True):
     kubelet_client_key: Path | None = None
     kubelet_port: int = 10250
     kubelet_timeout: float = 5.0
-
-
-class AggregationSettings(Struct, frozen=True, kw_only=True):
-    """How the server reaches the extension API servers that APIServices name.
-
-    proxy_client_cert_file      certificate to show to them, with `proxy_client_key_file`
-    enable_aggregator_routing   connect to an endpoint of a Service instead of its cluster IP
-    service_resolver            file with addresses of Services
-    """
-
-    proxy_client_cert_file: Path | None = None
-    proxy_client_key_file: Path | None = None
-    enable_aggregator_routing: bool = False
-    service_resolver: Path | None = None
-
-
-class PeerSettings(Struct, frozen=True, kw_only=True):
-    """How the servers of one store reach each other, when they serve different API versions.
-
-    peer_ca_file        CAs of the peers' certificates; None: no request is passed on to a peer
-    peer_advertise_ip   where peers reach this server, with `peer_advertise_port`; "" or 0 means the
-                        bind address and the secure port
-    """
-
-    peer_ca_file: Path | None = None
-    peer_advertise_ip: str = ""
-    peer_advertise_port: int = 0
 
 
 class AuthenticationSettings(Struct, frozen=True, kw_only=True):

@@ -25,12 +25,12 @@ from kapiserver.apiserver.aggregation.service_resolver import (
     ServiceResolver,
     read_mapping,
 )
-from kapiserver.apiserver.config import AggregationSettings
 from kapiserver.apiserver.http_client.addresses import is_global_unicast
 from kapiserver.apiserver.http_client.connection import HttpResponse
 from kapiserver.apiserver.http_client.errors import Dialled
 from kapiserver.apiserver.http_client.pool import Origin
 from kapiserver.apiserver.http_client.session import HttpRequest, StreamingClient
+from kapiserver.apiserver.proxy_settings import AggregationSettings
 from kapiserver.apiserver.user import User
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.objects.store_registry import StoreRegistry

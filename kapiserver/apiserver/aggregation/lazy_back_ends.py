@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kapiserver.apiserver.config import AggregationSettings
 from kapiserver.apiserver.file_watch import FileWatch
+from kapiserver.apiserver.proxy_settings import AggregationSettings
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.objects.store_registry import StoreRegistry
 

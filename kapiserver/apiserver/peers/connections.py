@@ -18,12 +18,12 @@ import orjson
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.aggregation.back_ends import load_proxy_certificate, user_headers
-from kapiserver.apiserver.config import AggregationSettings, PeerSettings
 from kapiserver.apiserver.http_client.connection import HttpResponse
 from kapiserver.apiserver.http_client.errors import Dialled
 from kapiserver.apiserver.http_client.pool import Origin
 from kapiserver.apiserver.http_client.session import HttpRequest, StreamingClient
 from kapiserver.apiserver.peers.peer_resources import PeerResources, peer_resources
+from kapiserver.apiserver.proxy_settings import AggregationSettings, PeerSettings
 from kapiserver.apiserver.user import AUTHENTICATED, User
 
 SERVER_NAME = "kubernetes.default.svc"

@@ -48,6 +48,7 @@ from kapiserver.apiserver.http_client.errors import (
     ResponseTooLarge,
     UnknownHost,
 )
+from kapiserver.apiserver.peers.connections import DiscoveryFailed
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.http2.limits import ConnectionFault, StreamFault
 from kapiserver.apiserver.serving.http2.request_fields import RefusedRequest
@@ -180,6 +181,7 @@ CAUGHT = {
     Unhealthy,  # a health check reports it
     ValidationTakesLong,  # storage/cache/offload.py does the work in a thread
     WebhookFailed,  # the caller of the webhook raises its own error
+    DiscoveryFailed,  # the work queue asks the peer again
     FetchFailed,  # the work queue fetches the document again
     FailedCheck,  # the work queue repeats the check
     Unresolved,  # the aggregator answers with 503, and the condition of the APIService has it

@@ -1,14 +1,18 @@
 """Creation, reuse and renewal of certificates."""
 
 import contextlib
+import shutil
 import ssl
 import stat
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving import kubeconfig, tls
@@ -65,6 +69,35 @@ def test_names(tmp_path: Path) -> None:
     first = certificates.serving.certificate.read_bytes()
     tls.ensure_certificates(config, tmp_path)
     assert certificates.serving.certificate.read_bytes() == first
+
+
+@pytest.mark.parametrize("algorithm", ["rsa:2048", "ec -pkeyopt ec_paramgen_curve:prime256v1"])
+def test_given_ca(algorithm: str, tmp_path: Path) -> None:
+    """The server's certificate follows a CA that somebody put into the folder, whose subject key
+    identifier is not the one that cryptography computes."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    made = (
+        f"openssl req -x509 -newkey {algorithm} -nodes -days 60 -subj /CN=ca "
+        "-addext subjectKeyIdentifier=0102030405060708 -addext authorityKeyIdentifier=none "
+        f"-keyout {tmp_path}/ca.key -out {tmp_path}/ca.crt"
+    )
+    subprocess.run(made.split(), check=True, capture_output=True)
+    certificates = tls.ensure_certificates(Config(), tmp_path)
+    for pair in (certificates.serving, certificates.admin):
+        verify = ["openssl", "verify", "-CAfile", certificates.ca, pair.certificate]
+        subprocess.run(verify, check=True, capture_output=True)
+
+
+def test_ca_of_another_algorithm(tmp_path: Path) -> None:
+    """A CA whose key the server cannot sign with is an error that names the file."""
+    tls.ensure_certificates(Config(), tmp_path)
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "ca.key").write_bytes(pem)
+    (tmp_path / "apiserver.crt").unlink()
+    with pytest.raises(ValueError, match=r"ca\.key is neither an RSA nor an ECDSA key"):
+        tls.ensure_certificates(Config(), tmp_path)
 
 
 def _names(path: Path) -> set[str]:

@@ -33,7 +33,11 @@ from kapiserver.apiserver.serving.tls_settings import (
 
 if TYPE_CHECKING:
     from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ec import (
+        EllipticCurvePrivateKey,
+        EllipticCurvePublicKey,
+    )
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 CA_DAYS = 3650
 LEAF_DAYS = 365
@@ -212,28 +216,43 @@ def _write_leaf(
     names: Sequence[str] = (),
     days: int = LEAF_DAYS,
 ) -> None:
-    """Write a server certificate for `names`, or a client certificate without names."""
+    """Write a server certificate for `names`, or a client certificate without names. Raises
+    ValueError if the key of the CA is neither RSA nor ECDSA."""
     from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     issuer = x509.load_pem_x509_certificate(ca.certificate.read_bytes())
     issuer_key = load_pem_private_key(ca.key.read_bytes(), None)
-    assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)
+    if not isinstance(issuer_key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise ValueError(f"{ca.key} is neither an RSA nor an ECDSA key")
     key = ec.generate_private_key(ec.SECP256R1())
     purpose = x509.OID_SERVER_AUTH if names else x509.OID_CLIENT_AUTH
-    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     builder = (
         _builder(subject, key, now, days)
         .issuer_name(issuer.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        .add_extension(authority, critical=False)
+        .add_extension(_authority_key(issuer, issuer_key.public_key()), critical=False)
     )
     if names:
         names_extension = x509.SubjectAlternativeName(list(map(_general_name, names)))
         builder = builder.add_extension(names_extension, critical=False)
     _write(pair, builder, key, signing_key=issuer_key)
+
+
+def _authority_key(
+    issuer: x509.Certificate, key: EllipticCurvePublicKey | RSAPublicKey
+) -> x509.AuthorityKeyIdentifier:
+    """Return the identifier of the issuer's key as its certificate has it: Go and cryptography hash
+    a key in different ways, and OpenSSL compares the identifiers."""
+    from cryptography import x509
+
+    try:
+        subject = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(key)
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject)
 
 
 def _name(common_name: str, organization: str = "") -> x509.Name:
@@ -276,7 +295,7 @@ def _write(
     builder: x509.CertificateBuilder,
     key: EllipticCurvePrivateKey,
     *,
-    signing_key: EllipticCurvePrivateKey,
+    signing_key: EllipticCurvePrivateKey | RSAPrivateKey,
 ) -> None:
     from cryptography.hazmat.primitives import hashes, serialization
 

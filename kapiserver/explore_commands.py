@@ -128,6 +128,7 @@ def _explore(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     import asyncio
+    import logging
 
     from kapiserver.exploring.explore import explore
     from kapiserver.exploring.outputs import OUTPUTS as WRITERS
@@ -136,6 +137,7 @@ def _run(options: argparse.Namespace) -> int:
     command = [part for part in options.operator if part != "--"]
     if not command:
         raise ValueError("write the operator's command after --")
+    logging.getLogger("kapiserver").setLevel(logging.ERROR)  # webhooks fail, requests wait: plans
     exploration = asyncio.run(explore(_setup(options, command), _limits(options), _write_progress))
     if exploration.problem:
         problem = f"the workload does not work as it is: {exploration.problem}"

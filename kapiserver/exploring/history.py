@@ -22,6 +22,8 @@ UNRECORDED = frozenset({"events", "events.events.k8s.io"})
 MADE_BY_SERVER = ("apiregistration.k8s.io", "flowcontrol.apiserver.k8s.io")
 """Groups whose objects a server makes some time after its start."""
 LEASES = "leases.coordination.k8s.io"
+NO_STATE = frozenset({"", LEASES, *UNRECORDED})
+"""Resources of requests that are neither compared nor interfered with; "" are other paths."""
 
 
 class ObjectRef(Struct, frozen=True, order=True):
@@ -128,6 +130,7 @@ class History(Struct, kw_only=True, eq=False):
     final       the normalised objects at the end, by their reference
     output      what the operator wrote
     varied      the objects after a variation, None without one
+    idle_requests   the numbers of the operator's requests in the parts of an hour without changes
     unreached   why the workload did not reach its end, or ""
     refused     whether that is because the server refused a step
     settled     whether the operator settled at the end
@@ -142,16 +145,22 @@ class History(Struct, kw_only=True, eq=False):
     final: dict[ObjectRef, Tree] = field(default_factory=dict)
     output: str = ""
     varied: dict[ObjectRef, Tree] | None = None
+    idle_requests: Sequence[int] = ()
     unreached: str = ""
     refused: bool = False
     settled: bool = True
 
     @property
-    def operator_writes(self) -> Iterator[Request]:
-        """The requests of the operator that write, without those for Leases."""
+    def operator_requests(self) -> Iterator[Request]:
+        """The requests of the operator for objects, without those for Leases and Events."""
         for request in self.requests:
-            if request.actor == OPERATOR and request.is_write and request.object.resource != LEASES:
+            if request.actor == OPERATOR and request.object.resource not in NO_STATE:
                 yield request
+
+    @property
+    def operator_writes(self) -> Iterator[Request]:
+        """Those of the operator's requests that write."""
+        return (request for request in self.operator_requests if request.is_write)
 
     def is_watched(self, commit: Commit) -> bool:
         """Whether the operator has a watch that shows a commit."""

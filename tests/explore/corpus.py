@@ -122,6 +122,7 @@ CASES = (
     Case("states/wedged", "vary", "", r"phase|size", options=("--vary",)),
     Case("states/scale_down_claims", "vary", "", r"persistentvolumeclaims", options=("--vary",)),
     Case("states/absent_field", "vary", "", r"exited|KeyError", options=("--vary",)),
+    Case("loops/more_watches", "create", "left alone", r"more and more requests"),
     Case(
         "loops/two_writers",
         "vary",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kapiserver.exploring.history import OPERATOR, OTHER_ANNOTATION, Exit, History, Request
 from kapiserver.exploring.judging.invariants import Objects, violations
 from kapiserver.exploring.judging.oracles import Run, judge, learn_reference
@@ -194,3 +196,20 @@ def test_invariants() -> None:
     run.operator("create", ref("configmaps", "b"), {})
     found = list(violations(run.build(), [a_config_map_is_never_alone]))
     assert found == [(a_config_map_is_never_alone, "it returned False", 2)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_fault"),
+    [
+        ((2, 4, 8, 16, 32, 64), True),
+        ((2, 3, 4, 5, 6, 7), True),
+        ((4, 4, 5, 4, 4, 5), False),
+        ((20, 21, 22, 23, 24, 25), False),
+        ((0, 0, 0, 0, 0, 0), False),
+        ((), False),
+    ],
+)
+def test_a_growing_rate(counts: tuple[int, ...], is_fault: bool) -> None:
+    """More requests in each part of an hour in which nothing changes, at least twice as many."""
+    run = Builder().build(idle_requests=counts)
+    assert [oracle for oracle, _ in faults(Builder(), run)] == ["rate"] * is_fault

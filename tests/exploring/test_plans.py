@@ -17,7 +17,7 @@ REFERENCES = st.builds(ObjectRef, TEXTS, TEXTS, TEXTS)
 POINTS = st.builds(Point, TEXTS, REFERENCES, TEXTS, st.integers(0, 1000))
 INJECTIONS = st.builds(
     Injection,
-    st.sampled_from(sorted(set(ACTIONS) - {"stale", "vary"})),
+    st.sampled_from(sorted(set(ACTIONS) - {"stale", "vary", "refuse", "webhook", "quota"})),
     POINTS,
     st.none() | POINTS,
     st.text(max_size=8),
@@ -37,6 +37,8 @@ def test_text_of_a_plan(injections: list[Injection]) -> None:
         ("crash@step::::1", "'crash' is not an action"),
         ("down@step", "'step' is not a point"),
         ("down", "'down' is not an injection"),
+        ("refuse@create:secrets:default:a:1=teapot", "'teapot' is not a refusal"),
+        ("quota@create:secrets:default:a:1=twice", "'twice' is not how often"),
     ],
 )
 def test_text_that_is_no_plan(text: str, message: str) -> None:
@@ -86,6 +88,63 @@ def test_stops() -> None:
     run.workload(DB, None)
     stops = [text for text in texts(run) if text.startswith("down")]
     assert stops == ["down@step::::2@step::::3"]
+
+
+def test_refused_reads() -> None:
+    """The last get and list before a write that changes something, once and for a while; not those
+    of the operator's start."""
+    run = Builder()
+    run.request("list", ref("secrets", ""), status=200)
+    run.step(0)
+    run.workload(DB, {})
+    run.request("get", DB, status=200)
+    run.request("get", CM, status=404)
+    run.operator("create", CM, {})
+    run.request("get", CM, status=200)
+    reads = [text for text in texts(run) if text.startswith("refuse@get")]
+    point = "refuse@get:configmaps:default:a:1"
+    ways = ["internal", "throttled", "timeout", "dropped"]
+    assert sorted(reads) == sorted(
+        f"{point}={way}{times}" for way in ways for times in ("", "%2A3")
+    )
+
+
+def test_refusals_by_admission() -> None:
+    """A quota refuses creations, a webhook all writes: until the operator has settled, and once."""
+    run = Builder()
+    run.step(0)
+    run.operator("create", CM, {})
+    run.operator("patch", CM, {"data": {}})
+    refused = [text for text in texts(run) if text.startswith(("quota", "webhook"))]
+    create, patch = "create:configmaps:default:a:1", "patch:configmaps:default:a:1"
+    points = [f"quota@{create}", f"webhook@{create}", f"webhook@{patch}"]
+    assert refused == points + [f"{point}=once" for point in points]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "refuse@get:secrets:default:a:1=dropped",
+            "get secrets default/a with a closed connection",
+        ),
+        (
+            "refuse@create:secrets:default:a:1=internal*3",
+            "create secrets default/a with 500 Internal Error, as the next 2 requests",
+        ),
+        (
+            "quota@create:secrets:default:a:1=once",
+            "create secrets default/a by an exceeded quota, once",
+        ),
+        (
+            "webhook@patch:secrets:default:a:1",
+            "patch secrets default/a by a webhook that could not be called, until it had settled",
+        ),
+    ],
+)
+def test_sentences_of_refusals(text: str, sentence: str) -> None:
+    """They say what refused, and how often."""
+    assert parse_plan(text).sentence == f"The operator was refused {sentence}."
 
 
 def test_sentence() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -29,6 +30,8 @@ from kapiserver.exploring.planning.plans import Plan
 MAX_SAME_WRITES = 20
 """Requests with one verb, object and body without an effect, after which an operator is in a
 loop."""
+MIN_GROWTH = 3
+"""Requests by which a rate must grow, beside doubling."""
 MAX_FIGHT = 10
 """Changes of one field back to an earlier value, after which two writers fight."""
 
@@ -322,6 +325,19 @@ def _unsettled(run: Run) -> Iterator[Fault]:
         yield Fault(oracle="unsettled", message="The operator did not settle.")
 
 
+def _growing_rate(run: Run) -> Iterator[Fault]:
+    """Yield an operator that sends more and more requests while nothing changes."""
+    counts = run.history.idle_requests
+    is_growing = all(before < after for before, after in pairwise(counts))
+    if len(counts) > 2 and is_growing and counts[-1] >= 2 * counts[0] + MIN_GROWTH:
+        numbers = ", ".join(map(str, counts))
+        yield Fault(
+            oracle="rate",
+            message="The operator sends more and more requests although nothing changes.",
+            lines=(f"requests in each of {len(counts)} equal parts of an hour: {numbers}",),
+        )
+
+
 def _same_writes(history: History) -> Iterator[Fault]:
     counts: Counter[tuple[str, int]] = Counter()
     for request in history.operator_writes:
@@ -376,6 +392,7 @@ ORACLES: Sequence[Oracle] = (
     _tracebacks,
     _forbidden,
     _unsettled,
+    _growing_rate,
     _leftovers,
     _unreached,
     _varied_state,

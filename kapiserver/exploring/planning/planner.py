@@ -23,9 +23,18 @@ from kapiserver.exploring.history import (
     Request,
 )
 from kapiserver.exploring.names import Names
-from kapiserver.exploring.planning.plans import Injection, Plan, Point, parse_point, step_point
-from kapiserver.exploring.planning.refusals import REFUSALS
+from kapiserver.exploring.planning.plans import (
+    ONCE,
+    Injection,
+    Plan,
+    Point,
+    parse_point,
+    step_point,
+)
+from kapiserver.exploring.planning.refusals import READS, REFUSALS
 
+ORDERED = ("refuse", "quota", "webhook", "vary")
+"""Actions whose plans are in the order in which they should run."""
 WHILE = 3
 """Requests that a refusal for a while refuses."""
 JUMP_SECONDS = 4000
@@ -60,6 +69,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     writes          the operator's writes that changed an object
     replacements    its updates that changed nothing, and would undo a change of another writer
+    reads           its last reads before each of these writes
     steps           the starts of the steps
     changing        the indices of the steps in which the workload writes, after the first
     """
@@ -67,6 +77,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     history: History
     writes: Sequence[WritePoint]
     replacements: Sequence[Point]
+    reads: Sequence[Point]
     steps: Sequence[Mark]
     changing: Sequence[int]
 
@@ -92,7 +103,7 @@ def _learn_facts(history: History, names: Names) -> Facts:
         if commit.actor == WORKLOAD
     }
     commits = {commit.position: commit for commit in history.commits}
-    points = list(_write_points(history, names))
+    points = list(_points(history, names))
     return Facts(
         history=history,
         writes=[
@@ -105,6 +116,7 @@ def _learn_facts(history: History, names: Names) -> Facts:
             for point, request in points
             if request.verb == "update" and request.status == 200 and not request.commits
         ],
+        reads=list(_last_reads(points, steps)),
         steps=steps,
         changing=sorted(by_workload - {-1}),
     )
@@ -118,7 +130,7 @@ def make_plans(history: History, names: Names, options: Choice) -> list[Plan]:
     rounds = []
     for injections in _kinds(_learn_facts(history, names), options):
         plans = [Plan((injection,)) for injection in injections]
-        if plans and plans[0].injections[0].action not in ("refuse", "vary"):  # they have an order
+        if plans and plans[0].injections[0].action not in ORDERED:
             rng.shuffle(plans)
             plans.sort(key=_rank)
         rounds.append(plans)
@@ -146,23 +158,39 @@ def _kinds(facts: Facts, options: Choice) -> Iterator[Sequence[Injection]]:
     yield _conflicts(facts)
     yield _missed_events(facts)
     yield _refusals(facts, 1)
+    yield _refused_reads(facts, 1)
     yield _delays(facts)
     yield _lost_responses(facts)
     yield _stale_views(facts, every_read=options.stale_reads)
     yield _instances(facts)
     yield _crashes_before(facts)
+    yield _refused_by_admission(facts)
     yield _refusals(facts, WHILE)
+    yield _refused_reads(facts, WHILE)
     yield _upgrades(facts) if options.has_earlier_version else ()
     yield _clock_jumps(facts)
+    yield [Injection("age", step_point(len(facts.steps)))]
 
 
-def _write_points(history: History, names: Names) -> Iterator[tuple[Point, Request]]:
-    """Yield the operator's writes, in their order, with their points."""
+def _points(history: History, names: Names) -> Iterator[tuple[Point, Request]]:
+    """Yield the operator's reads and writes, in their order, with their points."""
     counts: Counter[Point] = Counter()
-    for request in history.operator_writes:
+    for request in history.operator_requests:
         kind = Point(request.verb, names.normalise(request.object), request.subresource, 0)
         counts[kind] += 1
         yield Point(kind.verb, kind.object, kind.subresource, counts[kind]), request
+
+
+def _last_reads(points: Sequence[tuple[Point, Request]], steps: Sequence[Mark]) -> Iterator[Point]:
+    """Yield the last get and the last list before each write that changed an object, once each. The
+    reads before the first step are those of the operator's start, which it may not survive."""
+    last: dict[str, Point] = {}
+    for point, request in points:
+        if request.verb in READS and steps and request.position > steps[0].position:
+            last[request.verb] = point
+        elif request.commits:
+            yield from last.values()
+            last.clear()
 
 
 def _crashes_after_commit(facts: Facts) -> list[Injection]:
@@ -229,6 +257,30 @@ def _refusals(facts: Facts, times: int) -> list[Injection]:
                 argument = way if times == 1 else f"{way}*{times}"
                 injections.append(Injection("refuse", item.point, None, argument))
     return injections
+
+
+def _refused_reads(facts: Facts, times: int) -> list[Injection]:
+    """Return refusals of the reads that matter; the ways take turns over the reads."""
+    ways = [way for way, refusal in REFUSALS.items() if "get" in refusal.verbs]
+    injections = []
+    for shift in range(len(ways)):
+        for number, point in enumerate(facts.reads):
+            way = ways[(number + shift) % len(ways)]
+            argument = way if times == 1 else f"{way}*{times}"
+            injections.append(Injection("refuse", point, None, argument))
+    return injections
+
+
+def _refused_by_admission(facts: Facts) -> list[Injection]:
+    """Return writes that a webhook refuses, and creations that a quota refuses: first until the
+    operator has settled, then once."""
+    return [
+        Injection(action, item.point, None, argument)
+        for argument in ("", ONCE)
+        for item in facts.writes
+        for action in ("quota", "webhook")
+        if action == "webhook" or (item.point.verb == "create" and item.point.object.namespace)
+    ]
 
 
 def _missed_events(facts: Facts) -> list[Injection]:

@@ -11,7 +11,8 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
-from kapiserver.exploring.history import ObjectRef
+from kapiserver.exploring.history import WRITE_VERBS, ObjectRef
+from kapiserver.exploring.planning.refusals import parse_refusal
 from kapiserver.exploring.planning.variation import parse_variation
 
 STEP = "step"
@@ -21,9 +22,9 @@ STEP = "step"
 class Point(Struct, frozen=True, order=True):
     """A moment of a run that other runs have, too.
 
-    verb        the verb of a write of the operator; STEP: the moment before a step
-    object      the object of the write; its name is normalised
-    subresource the subresource of the write
+    verb        the verb of a request of the operator; STEP: the moment before a step
+    object      the object of the request; its name is normalised
+    subresource the subresource of the request
     number      the how many-th of its kind, from 1; the index of the step
     """
 
@@ -31,6 +32,11 @@ class Point(Struct, frozen=True, order=True):
     object: ObjectRef
     subresource: str
     number: int
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it is a write of the operator."""
+        return self.verb in WRITE_VERBS
 
     def __str__(self) -> str:
         if self.verb == STEP:
@@ -107,7 +113,9 @@ ACTIONS: Mapping[str, str] = {
     "crash-idle": "was killed before {point}, and restarted",
     "down": "was killed before {point}, and started again {until}",
     "lose-response": "got no response to {point}, which was committed",
-    "refuse": "was refused {point} ({argument})",
+    "refuse": "was refused {point} with {argument}",
+    "webhook": "was refused {point} by a webhook that could not be called, {argument}",
+    "quota": "was refused {point} by an exceeded quota, {argument}",
     "conflict": "met another writer, who changed the object just before {point}",
     "stale": "was restarted before {point}, and saw the state before {argument}, as from an API "
     "server that lags behind, until it had settled",
@@ -117,6 +125,7 @@ ACTIONS: Mapping[str, str] = {
     "and the first one was stopped {until}",
     "takeover": "was paused before {point}, and went on when another instance had taken over",
     "advance": "saw the clock jump by {argument} s before {point}",
+    "age": "was left alone for an hour before {point}, ten minutes at a time",
     "vary": "saw the change of {argument}, and back, after the workload",
     "upgrade": "was the earlier version until {point}, and was upgraded then",
 }
@@ -124,7 +133,20 @@ ACTIONS: Mapping[str, str] = {
 the operator has settled."""
 
 
+ONCE = "once"
+"""The argument of an obstacle that refuses one write."""
+
+
+def _parse_once(argument: str) -> str:
+    if argument not in ("", ONCE):
+        raise ValueError(f"{argument!r} is not how often a write is refused: {ONCE}, or nothing")
+    return argument or "until it had settled"
+
+
 _ARGUMENTS: Mapping[str, Callable[[str], object]] = {
+    "refuse": parse_refusal,
+    "webhook": _parse_once,
+    "quota": _parse_once,
     "stale": parse_point,
     "vary": parse_variation,
 }

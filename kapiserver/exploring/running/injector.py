@@ -8,24 +8,34 @@ the operator's processes is the session's work, behind the protocol Director.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Protocol
 
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
-from kapiserver.exploring.history import LEASES, OPERATOR, WORKLOAD, ObjectRef, Request
-from kapiserver.exploring.planning.plans import Injection, Plan, Point, parse_point, step_point
-from kapiserver.exploring.planning.refusals import REFUSALS, Refusal
+from kapiserver.exploring.history import NO_STATE, OPERATOR, WORKLOAD, ObjectRef, Request
+from kapiserver.exploring.planning.plans import (
+    ONCE,
+    Injection,
+    Plan,
+    Point,
+    parse_point,
+    step_point,
+)
+from kapiserver.exploring.planning.refusals import READS, parse_refusal
 from kapiserver.exploring.running.gates import Gates, StaleView
 from kapiserver.exploring.running.tracer import Sender, Tracer
 from kapiserver.testing.history.request_record import decode_body, name_in_body
 
 AT_STEPS = (
-    "crash-idle", "down", "stale", "delay", "miss", "overlap", "takeover", "advance", "upgrade",
-    "vary",
+    "crash-idle", "down", "stale", "delay", "miss", "overlap", "takeover", "advance", "age",
+    "upgrade", "vary",
 )  # fmt: skip
 """Actions that begin before a step."""
+OBSTACLES = ("webhook", "quota")
+"""Actions that make the server's admission refuse writes."""
 
 
 class Director(Protocol):
@@ -54,6 +64,18 @@ class Director(Protocol):
 
     async def advance(self, seconds: float) -> None:
         """Move the server's clock forward."""
+
+    async def age(self) -> None:
+        """Let an hour of the server's clock pass."""
+
+    async def obstruct(self, action: str, request: Request) -> None:
+        """Make the server refuse writes that are like a request, in the way of an action."""
+
+    async def clear_obstacles(self) -> None:
+        """Let the server accept all writes again."""
+
+    def begin_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what a settled run waits for."""
 
     def expire_watches(self, resource: str) -> None:
         """End the operator's watches of a resource with 410 Expired."""
@@ -122,8 +144,9 @@ class Injector:
         """Inject what is due before a step; `index` is the number of steps at the end."""
         point = step_point(index)
         self._revisions[point] = self._tracer.revision
-        for injection in [item for item in self._lasting if item.until == point]:
-            await self._end(injection)
+        for injection in self._lasting[:]:
+            if injection.until == point or injection.action in OBSTACLES:
+                await self._end(injection)
         for injection in self._take(point, *AT_STEPS):
             await self._begin(injection)
 
@@ -154,6 +177,8 @@ class Injector:
                 director.take_over(min(self.instances.values()))
             case "advance":
                 await director.advance(float(injection.argument))
+            case "age":
+                await director.age()
             case "vary":
                 await director.vary(injection.argument)
             case "upgrade":
@@ -169,6 +194,8 @@ class Injector:
         return bool(ending)
 
     async def _end(self, injection: Injection) -> None:
+        if injection not in self._lasting:
+            return  # the response to a second refused write comes after that to the first one
         self._lasting.remove(injection)
         self._tracer.mark(f"the end of: {injection}")
         match injection.action:
@@ -183,6 +210,8 @@ class Injector:
                 self._director.expire_watches(injection.argument)
             case "overlap":
                 await self._director.stop_oldest()
+            case "webhook" | "quota":
+                await self._director.clear_obstacles()
 
     # Around requests.
 
@@ -206,10 +235,13 @@ class Injector:
         http.on_complete(lambda http: self._tracer.close_request(http, _status(http)))
         if not instance:
             return None
-        if request.is_write and request.object.resource != LEASES:
+        if _is_point(request):
             point = self._points[request.position] = self._count(request)
-            self._revisions[point] = self._tracer.revision
-            await self._before_write(point, request, http)
+            if point.is_write:
+                self._revisions[point] = self._tracer.revision
+                await self._before_write(point, request)
+                self._note_obstacles(request, http)
+            self._refuse(point, request, http)
         return await self.gates.before(self._tracer.server, http, instance, request.object.resource)
 
     async def _before_workload(self, http: HttpRequest) -> None:
@@ -228,32 +260,51 @@ class Injector:
         except Exception:  # the handler reports a bad body
             return ""
 
-    async def _before_write(self, point: Point, request: Request, http: HttpRequest) -> None:
+    async def _before_write(self, point: Point, request: Request) -> None:
+        director = self._director
         for injection in self._take(point, "crash-before"):
             await self._crash(injection, request)
         for injection in self._take(point, "delay", "miss", "takeover"):
             if injection.action == "takeover":
-                self._director.take_over(request.instance)
+                director.take_over(request.instance)
             else:
                 await self._begin(injection)
         for injection in self._take(point, "conflict"):
-            await self._director.write_as_other(request.object)
+            await director.write_as_other(request.object)
             request.injected = injection.action
+        for injection in self._take(point, *OBSTACLES):
+            await director.obstruct(injection.action, request)
+            self._lasting.append(injection)
+
+    def _refuse(self, point: Point, request: Request, http: HttpRequest) -> None:
+        """Refuse a request, if a refusal begins or goes on. Raises the error of the response."""
         for injection in self._take(point, "refuse"):
             self._refused[injection] = 0
         for injection in list(self._refused):
-            self._refuse(injection, request, http)
+            repeated = parse_refusal(injection.argument)
+            is_same_kind = injection.point.is_write == point.is_write
+            if not is_same_kind or point.verb not in repeated.refusal.verbs:
+                continue
+            self._refused[injection] += 1
+            if self._refused[injection] >= repeated.times:
+                del self._refused[injection]
+            request.injected = injection.action
+            raise repeated.refusal.error(http, request.object.name)
 
-    def _refuse(self, injection: Injection, request: Request, http: HttpRequest) -> None:
-        """Refuse a write, unless the refusal is over. Raises the error of the response."""
-        refusal, times = parse_refusal(injection.argument)
-        if request.verb not in refusal.verbs:
-            return
-        self._refused[injection] += 1
-        if self._refused[injection] >= times:
-            del self._refused[injection]
-        request.injected = injection.action
-        raise refusal.error(http, request.object.name)
+    def _note_obstacles(self, request: Request, http: HttpRequest) -> None:
+        """Mark a write that meets an obstacle; remove an obstacle that refuses one write."""
+        for injection in self._lasting:
+            if injection.action not in OBSTACLES:
+                continue
+            kind = (injection.point.object.resource, injection.point.subresource)
+            if kind == (request.object.resource, request.subresource):
+                request.injected = injection.action
+                if injection.argument == ONCE:
+                    http.on_complete(partial(self._end_soon, injection))
+
+    def _end_soon(self, injection: Injection, _: HttpRequest) -> None:
+        """End an injection after a response."""
+        self._director.begin_soon(self._end(injection))
 
     async def after(self, http: HttpRequest, response: AnyResponse) -> None:
         """Inject what comes after the handler, when a write is stored."""
@@ -280,13 +331,9 @@ class Injector:
         raise DropConnection
 
 
-def parse_refusal(argument: str) -> tuple[Refusal, int]:
-    """Return a refusal and how often it happens: `internal`, or `internal*3`. Raises
-    ValueError."""
-    name, _, times = argument.partition("*")
-    if name not in REFUSALS or not (times or "1").isdigit():
-        raise ValueError(f"{argument!r} is not a refusal; write {', '.join(REFUSALS)}, or NAME*3")
-    return REFUSALS[name], int(times or 1)
+def _is_point(request: Request) -> bool:
+    """Whether plans may do something at a request."""
+    return request.object.resource not in NO_STATE and (request.is_write or request.verb in READS)
 
 
 def _status(http: HttpRequest) -> int:

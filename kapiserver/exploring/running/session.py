@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,9 @@ from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variation import parse_variation
 from kapiserver.exploring.running.injector import Injector
+from kapiserver.exploring.running.obstacles import Obstacles
 from kapiserver.exploring.running.programs import Launcher, Program
+from kapiserver.exploring.running.retries import MAX_RETRY_SECONDS, seconds_to_retry
 from kapiserver.exploring.running.tracer import Tracer
 from kapiserver.exploring.running.writes import Writes
 from kapiserver.exploring.steps import (
@@ -36,6 +39,10 @@ from kapiserver.testing.state.snapshots import is_left_to_controllers
 START_SECONDS = 30.0
 """Time in which an operator must send its first request."""
 POLL_SECONDS = 0.005
+AGE_INTERVALS, AGE_SECONDS = 6, 600.0
+"""The parts of the hour for which an operator is left alone."""
+WATCH_SECONDS = 1.5
+"""Time in which clients open their watches again; client-go waits for almost a second."""
 MAX_RESTARTS = 3
 """How often an operator that exits is started again in one run."""
 OPERATOR_USER = "operator"
@@ -106,6 +113,7 @@ class Session:
         self.tracer = Tracer(api_server)
         self.injector = Injector(self.tracer, self, stale_reads=setup.stale_reads)
         self._writes = Writes(server, self.tracer)
+        self._obstacles = Obstacles(server, self.tracer, self._writes)
         self.injector.has_http_workload = setup.has_http_workload
         self.launcher = setup.launcher
         """Starts the next instance."""
@@ -120,6 +128,7 @@ class Session:
         self._is_running = False
         self._assignment = Assignment(plan=Plan(), pace=self._pace)
         self._varied: dict[ObjectRef, Tree] | None = None
+        self._idle_requests: list[int] = []
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -155,6 +164,8 @@ class Session:
         self._number = self._restarts = 0
         self._is_running = True
         self._varied = None
+        self._idle_requests.clear()
+        self._obstacles = Obstacles(self._server, self.tracer, self._writes)
         self.launcher = self._setup.launcher
         if self._setup.earlier_version is not None and assignment.plan.has("upgrade"):
             self.launcher = self._setup.earlier_version
@@ -185,6 +196,7 @@ class Session:
         history = structs.replace(self.tracer.history(), **outcome)
         history.output, history.varied = "".join(self._outputs), self._varied
         history.settled, history.final = settled, final
+        history.idle_requests = tuple(self._idle_requests)
         history.forbidden = self._forbidden_requests(history)
         return history
 
@@ -258,7 +270,8 @@ class Session:
         """Wait for the condition of a step. Raises AssertionError when its time is over, or when
         the operator has settled without it and nothing that a plan does lasts any more."""
         loop, tracer = asyncio.get_running_loop(), self.tracer
-        deadline = loop.time() + step.seconds
+        deadline, attempt = loop.time() + step.seconds, 0.0
+        limit = loop.time() + MAX_RETRY_SECONDS
         while True:
             try:
                 await self._server.objects.wait_for_async(
@@ -274,6 +287,9 @@ class Session:
                     continue
                 is_over = self._pace.patience and idle > self._pace.patience + self._pace.quiet
                 if loop.time() > deadline or (is_over and not self._tasks):
+                    attempt = max(attempt, self._next_attempt(await self._state()))
+                    if loop.time() < min(attempt, limit):
+                        continue
                     _, _, details = str(error).partition("\n")
                     raise AssertionError(f"the condition was not met\n{details}") from None
             else:
@@ -298,16 +314,27 @@ class Session:
         return False
 
     async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
-        """Return the objects, when they are as expected or patience is over."""
+        """Return the objects, when they are as expected, or patience is over and the operator has
+        tried again."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._pace.patience
+        deadline, attempt = loop.time() + self._pace.patience, 0.0
+        limit = loop.time() + MAX_RETRY_SECONDS
         while True:
             objects = await self._state()
             is_expected = expected is None or not expected.differences(objects)
-            if is_expected or loop.time() > deadline:
+            if not is_expected:
+                attempt = max(attempt, self._next_attempt(objects))
+            if is_expected or loop.time() > max(deadline, min(attempt, limit)):
                 return objects
             await asyncio.sleep(self._pace.quiet)
             await self._settle()
+
+    def _next_attempt(self, objects: Mapping[ObjectRef, Tree]) -> float:
+        """Return the loop's time at which the operator has tried again, if the objects say when it
+        will; else, and in a plain run, the present time."""
+        seconds = seconds_to_retry(objects.values(), time.time()) if self._pace.patience else 0.0
+        patience = self._pace.patience if seconds else 0.0
+        return asyncio.get_running_loop().time() + seconds + patience
 
     async def _state(self) -> dict[ObjectRef, Tree]:
         server, clean = self._server.running.cluster.server, self._clean
@@ -346,10 +373,10 @@ class Session:
     def restart(self) -> int:
         """Start an instance soon; return its number."""
         number = self._new_number()
-        self._begin(self._launch(number))
+        self.begin_soon(self._launch(number))
         return number
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin_soon(self, work: Coroutine[Any, Any, None]) -> None:
         """Run what a settled run waits for."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -360,7 +387,7 @@ class Session:
         self.injector.gates.pause(instance)
         if instance in self._programs:
             self._programs[instance].pause()
-        self._begin(self._take_over(instance))
+        self.begin_soon(self._take_over(instance))
 
     async def _take_over(self, paused: int) -> None:
         loop = asyncio.get_running_loop()
@@ -396,6 +423,27 @@ class Session:
     async def advance(self, seconds: float) -> None:
         """Move the server's clock forward."""
         await self._server.clock.advance_async(seconds)
+
+    async def age(self) -> None:
+        """Let an hour of the server's clock pass, and count the operator's requests meanwhile. A
+        server ends watches after five to ten minutes, which clients and servers measure by their
+        own time."""
+        for _ in range(AGE_INTERVALS):
+            before = self.tracer.operator_requests
+            await self.advance(AGE_SECONDS)
+            self.tracer.mark("ten minutes have passed, and the server ends watches")
+            self._server.faults.end_watches(user=self._user).remove()
+            await asyncio.sleep(WATCH_SECONDS)
+            await self._settle()
+            self._idle_requests.append(self.tracer.operator_requests - before)
+
+    async def obstruct(self, action: str, request: Request) -> None:
+        """Make the server refuse writes that are like a request, in the way of an action."""
+        await self._obstacles.put(action, request, self._user)
+
+    async def clear_obstacles(self) -> None:
+        """Let the server accept all writes again."""
+        await self._obstacles.clear()
 
     def expire_watches(self, resource: str) -> None:
         """End the operator's watches of a resource with 410 Expired."""

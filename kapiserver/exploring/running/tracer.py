@@ -20,6 +20,7 @@ from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.exploring.history import (
     LEASES,
     MADE_BY_SERVER,
+    NO_STATE,
     OPERATOR,
     OTHER,
     SERVER,
@@ -91,6 +92,14 @@ class Tracer(EventSink):
     def open_requests(self) -> int:
         """The requests of the operator that have no response yet."""
         return sum(request.actor == OPERATOR for request in self._open.values())
+
+    @property
+    def operator_requests(self) -> int:
+        """The requests that the operator has sent, without those for Leases and Events."""
+        return sum(
+            request.actor == OPERATOR and request.object.resource not in NO_STATE
+            for request in self._requests
+        )
 
     def has_started(self, instance: int, watches: int) -> bool:
         """Whether an instance has sent a request and opened so many watches."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -377,8 +378,8 @@ class Session:
         return number
 
     def begin_soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what a settled run waits for."""
-        task = asyncio.create_task(work)
+        """Run what a settled run waits for; not in the context of the request that causes it."""
+        task = asyncio.create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -12,10 +12,9 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.exploring.history import OPERATOR, History, ObjectRef, Request
+from kapiserver.exploring.history import History, ObjectRef, Request
 from kapiserver.exploring.judging.states import Expectation
 from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import Plan
@@ -23,6 +22,7 @@ from kapiserver.exploring.planning.variation import parse_variation
 from kapiserver.exploring.running.injector import Injector
 from kapiserver.exploring.running.obstacles import Obstacles
 from kapiserver.exploring.running.programs import Launcher, Program
+from kapiserver.exploring.running.results import forbidden_requests, read_state
 from kapiserver.exploring.running.retries import MAX_RETRY_SECONDS, seconds_to_retry
 from kapiserver.exploring.running.tracer import Tracer
 from kapiserver.exploring.running.writes import Writes
@@ -33,9 +33,7 @@ from kapiserver.exploring.steps import (
     Wait,
 )
 from kapiserver.testing.server import TestServer
-from kapiserver.testing.state.dumps import dumped_objects, dumped_resources
 from kapiserver.testing.state.memory_store import Snapshot
-from kapiserver.testing.state.snapshots import is_left_to_controllers
 
 START_SECONDS = 30.0
 """Time in which an operator must send its first request."""
@@ -198,7 +196,7 @@ class Session:
         history.output, history.varied = "".join(self._outputs), self._varied
         history.settled, history.final = settled, final
         history.idle_requests = tuple(self._idle_requests)
-        history.forbidden = self._forbidden_requests(history)
+        history.forbidden = forbidden_requests(self._server, self._user, history)
         return history
 
     async def _end_run(self) -> None:
@@ -220,24 +218,6 @@ class Session:
     @property
     def _user(self) -> str:
         return self._setup.user or OPERATOR_USER
-
-    def _forbidden_requests(self, history: History) -> list[Request]:
-        """Return the requests of the operator that did not reach the injector, because
-        authorization comes before it."""
-        seen = {(request.verb, request.uri) for request in history.requests}
-        return [
-            Request(
-                position=self.tracer.next_position(),
-                actor=OPERATOR,
-                verb=record.verb,
-                object=ObjectRef(record.resource, record.namespace, record.object_name),
-                subresource=record.subresource,
-                uri=record.uri,
-                status=record.status,
-            )
-            for record in self._server.requests.select(status=403, user=self._user)
-            if (record.verb, record.uri) not in seen
-        ]
 
     # Steps.
 
@@ -338,20 +318,8 @@ class Session:
         return asyncio.get_running_loop().time() + seconds + patience
 
     async def _state(self) -> dict[ObjectRef, Tree]:
-        server, clean = self._server.running.cluster.server, self._clean
-        assert clean is not None
-        snapshot = await self._server.state.snapshot_async()
-        items = [item for item in snapshot.items if not is_left_to_controllers(item)]
-        resources = dumped_resources(server, ())
-        state = {}
-        for obj in dumped_objects(server, items, resources, "", clean.items):
-            resource = server.scheme.resource_of(
-                GroupVersion.parse(obj["apiVersion"]).with_kind(obj["kind"])
-            )
-            metadata = obj["metadata"]
-            name = resource.qualified_name
-            state[ObjectRef(name, metadata.get("namespace", ""), metadata["name"])] = obj
-        return state
+        assert self._clean is not None
+        return await read_state(self._server, self._clean)
 
     # The operator's instances: a Director.
 

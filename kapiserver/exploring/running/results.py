@@ -1,0 +1,48 @@
+"""What a server has at the end of a run: its objects, and requests that authorization refused."""
+
+from __future__ import annotations
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.exploring.history import OPERATOR, History, ObjectRef, Request
+from kapiserver.testing.server import TestServer
+from kapiserver.testing.state.dumps import dumped_objects, dumped_resources
+from kapiserver.testing.state.memory_store import Snapshot
+from kapiserver.testing.state.snapshots import is_left_to_controllers
+
+
+async def read_state(server: TestServer, clean: Snapshot) -> dict[ObjectRef, Tree]:
+    """Return the objects of a server that are not in the snapshot, by their references."""
+    api_server = server.running.cluster.server
+    snapshot = await server.state.snapshot_async()
+    items = [item for item in snapshot.items if not is_left_to_controllers(item)]
+    resources = dumped_resources(api_server, ())
+    state = {}
+    for obj in dumped_objects(api_server, items, resources, "", clean.items):
+        resource = api_server.scheme.resource_of(
+            GroupVersion.parse(obj["apiVersion"]).with_kind(obj["kind"])
+        )
+        metadata = obj["metadata"]
+        name = resource.qualified_name
+        state[ObjectRef(name, metadata.get("namespace", ""), metadata["name"])] = obj
+    return state
+
+
+def forbidden_requests(server: TestServer, user: str, history: History) -> list[Request]:
+    """Return the requests of the operator that authorization refused. They are not in the history,
+    because authorization comes before the injector; they count as later than all of it."""
+    seen = {(request.verb, request.uri) for request in history.requests}
+    last = max((item.position for item in (*history.requests, *history.commits)), default=0)
+    return [
+        Request(
+            position=last + 1,
+            actor=OPERATOR,
+            verb=record.verb,
+            object=ObjectRef(record.resource, record.namespace, record.object_name),
+            subresource=record.subresource,
+            uri=record.uri,
+            status=record.status,
+        )
+        for record in server.requests.select(status=403, user=user)
+        if (record.verb, record.uri) not in seen
+    ]

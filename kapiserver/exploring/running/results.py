@@ -32,7 +32,9 @@ def forbidden_requests(server: TestServer, user: str, history: History) -> list[
     """Return the requests of the operator that authorization refused. They are not in the history,
     because authorization comes before the injector; they count as later than all of it."""
     seen = {(request.verb, request.uri) for request in history.requests}
-    last = max((item.position for item in (*history.requests, *history.commits)), default=0)
+    positions = [request.position for request in history.requests]
+    positions += [commit.position for commit in history.commits]
+    last = max(positions, default=0)
     return [
         Request(
             position=last + 1,

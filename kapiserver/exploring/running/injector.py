@@ -62,7 +62,7 @@ class Director(Protocol):
     async def vary(self, text: str) -> None:
         """Make the change of a variation, and undo it."""
 
-    async def advance(self, seconds: float) -> None:
+    async def jump(self, seconds: float) -> None:
         """Move the server's clock forward."""
 
     async def age(self) -> None:
@@ -176,7 +176,7 @@ class Injector:
             case "takeover":
                 director.take_over(min(self.instances.values()))
             case "advance":
-                await director.advance(float(injection.argument))
+                await director.jump(float(injection.argument))
             case "age":
                 await director.age()
             case "vary":

@@ -389,7 +389,7 @@ class Session:
         await self._writes.update(reference, current | {"spec": obj["spec"]})
         await self._settle()
 
-    async def advance(self, seconds: float) -> None:
+    async def jump(self, seconds: float) -> None:
         """Move the server's clock forward."""
         await self._server.clock.advance_async(seconds)
 
@@ -399,7 +399,7 @@ class Session:
         own time."""
         for _ in range(AGE_INTERVALS):
             before = self.tracer.operator_requests
-            await self.advance(AGE_SECONDS)
+            await self.jump(AGE_SECONDS)
             self.tracer.mark("ten minutes have passed, and the server ends watches")
             self._server.faults.end_watches(user=self._user).remove()
             await asyncio.sleep(WATCH_SECONDS)

@@ -19,6 +19,7 @@ from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.check_commands import add_check_command
+from kapiserver.doctor_command import add_doctor_command
 from kapiserver.explore_commands import add_explore_command
 from kapiserver.extension_commands import add_extension_commands
 from kapiserver.flags import add_recode_flags, add_serve_flags
@@ -100,6 +101,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_testing_commands(commands)
     add_check_command(commands)
+    add_doctor_command(commands)
     add_extension_commands(commands)
     add_explore_command(commands)
     recode = commands.add_parser(

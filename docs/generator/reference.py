@@ -26,6 +26,7 @@ from kapiserver.cli import parser
 from kapiserver.cluster import open_cluster
 from kapiserver.controllers.descriptor import ControllerDescriptor
 from kapiserver.controllers.registry import REGISTRY
+from kapiserver.doctor.checks import INSTALLATION_CHECKS, SERVER_CHECKS
 
 _APISERVER = "kapiserver.apiserver"
 CONFIGURATION_FILES = {
@@ -45,14 +46,21 @@ CONFIGURATION_FILES = {
 
 def commands() -> str:
     """Return a section for each command, with a table of flags for each group of them."""
-    return "\n\n".join(_command_sections(parser()))
+    return "\n\n".join(_command_sections(parser(), set()))
 
 
-def _command_sections(command: argparse.ArgumentParser) -> Iterator[str]:
+Flags = tuple[str, ...]
+_UNTITLED = ("options", "positional arguments")
+"""The groups of argparse itself."""
+
+
+def _command_sections(command: argparse.ArgumentParser, shown: set[Flags]) -> Iterator[str]:
+    """Yield the sections of a command. Groups of flags that another command has shown, as `doctor`
+    has those of `serve`, are left out; the command's description names the other command."""
     subcommands = [
         action for action in command._actions if isinstance(action, argparse._SubParsersAction)
     ]
-    flag_tables = list(_flag_tables(command))
+    flag_tables = list(_flag_tables(command, shown))
     if flag_tables or not subcommands:
         yield f"## {command.prog}\n\n{prose(command.description or '')}"
         if command.epilog:
@@ -60,17 +68,22 @@ def _command_sections(command: argparse.ArgumentParser) -> Iterator[str]:
         yield from flag_tables
     for action in subcommands:
         for each in action.choices.values():
-            yield from _command_sections(each)
+            yield from _command_sections(each, shown)
 
 
-def _flag_tables(command: argparse.ArgumentParser) -> Iterator[str]:
+def _flag_tables(command: argparse.ArgumentParser, shown: set[Flags]) -> Iterator[str]:
     for group in command._action_groups:
+        flags = tuple(flag for action in group._group_actions for flag in action.option_strings)
+        if flags and flags in shown:
+            continue
+        if group.title not in _UNTITLED:
+            shown.add(flags)
         rows = [
             (_flag_cell(command, action), _flag_help(action))
             for action in group._group_actions
             if not isinstance(action, argparse._HelpAction | argparse._SubParsersAction)
         ]
-        if rows and group.title in ("options", "positional arguments"):
+        if rows and group.title in _UNTITLED:
             yield table(("argument", "meaning"), rows)
         elif rows:
             title = f"{group.title}".capitalize() if group.title.islower() else group.title
@@ -88,6 +101,15 @@ def _flag_cell(command: argparse.ArgumentParser, action: argparse.Action) -> str
 
 def _flag_help(action: argparse.Action) -> str:
     return prose((action.help or "") % vars(action))
+
+
+def doctor_checks() -> str:
+    """Return the tables of the checks of `kapiserver doctor`."""
+    header = ("check", "looks at")
+    return "\n\n".join(
+        table(header, [(code(check.name), check.text) for check in checks])
+        for checks in (INSTALLATION_CHECKS, SERVER_CHECKS)
+    )
 
 
 def feature_gates() -> str:

@@ -23,6 +23,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "conformance tests": fidelity.conformance,
     "counts of conformance": conformance.counts,
     "controllers": reference.controllers,
+    "checks of the doctor": reference.doctor_checks,
     "decisions": decision_index,
     "classes of the harness": harness.classes,
     "fixtures": harness.fixtures,

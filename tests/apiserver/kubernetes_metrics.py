@@ -54,6 +54,10 @@ KUBERNETES = FLOW_CONTROL | {
         "provider_name method_name grpc_status_code",
     ),
     "apiserver_request_total": ("counter", f"{REQUEST} code"),
+    "apiserver_requested_deprecated_apis": (
+        "gauge",
+        "group version resource subresource removed_release",
+    ),
     "apiserver_longrunning_requests": ("gauge", SHARED),
     "apiserver_current_inflight_requests": ("gauge", "request_kind"),
     "apiserver_flowcontrol_request_dispatch_no_accommodation_total": (

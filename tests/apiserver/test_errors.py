@@ -74,6 +74,7 @@ from kapiserver.controllers.workloads.horizontal_pod_autoscaler.replica_calculat
     MetricsError,
 )
 from kapiserver.controllers.workloads.pod_control import PodError
+from kapiserver.doctor.remote_server import RequestRefused
 from kapiserver.extension.host_cluster import HostFailed
 from kapiserver.extension.schemas import UnusableType
 from kapiserver.rpc.errors import OutOfRange
@@ -167,6 +168,7 @@ CAUGHT = {
     ProtocolError,  # the gRPC transport of etcd raises RequestNotSent or ResponseLost instead
     RefusedRequest,  # the HTTP/2 stream gets a response with its status, or a reset
     StreamFault,  # the HTTP/2 stream is reset
+    RequestRefused,  # kapiserver doctor reports it
     RequestNotSent,  # the etcd store tries another endpoint
     ResponseTooLarge,  # the caller of the webhook raises WebhookFailed
     ResponseLost,  # the etcd store raises Unavailable instead

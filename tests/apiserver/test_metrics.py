@@ -50,6 +50,23 @@ def _value(samples: Samples, metric: str, /, **labels: str) -> float:
     )
 
 
+def test_deprecated_versions(make_server: Callable[..., Any]) -> None:
+    """A deprecated version that was requested has a gauge with the release that removes it."""
+    api = make_server(runtime_config="api/beta=true", emulated_version="1.31").api
+    name = "apiserver_requested_deprecated_apis"
+    assert api.get(MAPS).status == 200
+    assert name not in _scrape(api)
+    flow_control = "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas"
+    assert api.get(flow_control).status == 200
+    assert api.get("/api/v1/componentstatuses").status == 200
+    expected = [
+        ("", "v1", "componentstatuses", "", ""),
+        ("flowcontrol.apiserver.k8s.io", "v1beta3", "flowschemas", "", "1.32"),
+    ]
+    series = [(tuple(labels.values()), value) for labels, value in _scrape(api)[name]]
+    assert series == [(labels, 1) for labels in expected]
+
+
 def test_requests(make_server: Callable[..., Any]) -> None:
     """Requests are counted by verb, resource, scope and status code. Durations and response sizes
     are observed."""

@@ -23,6 +23,7 @@ CALLS: dict[str, Callable[[Codec], Call[Any]]] = {
     "put": lambda codec: codec.put(b"/a"),
     "compact": lambda codec: codec.compact(3),
     "grant_lease": lambda codec: codec.grant_lease(3),
+    "status": lambda codec: codec.status(),
     "authenticate": lambda codec: codec.authenticate("root", "secret"),
     "watch": lambda codec: codec.watch(b"/a", b"/b", start=3, previous=True),
 }

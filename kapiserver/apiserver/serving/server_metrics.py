@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import Deprecation, GroupVersion, find_deprecation
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.metrics import (
     REQUEST_SECONDS,
@@ -50,6 +52,7 @@ class ServerFamilies:
 
     def __iter__(self) -> Iterator[Family]:
         yield from self._requests()
+        yield from self._deprecated_requests()
         yield from self._latencies()
         if self._server.flow_control is not None:
             yield from flow_control_families(
@@ -103,6 +106,38 @@ class ServerFamilies:
                 ((kind.kind,), kind.executing.value) for kind in (kinds.mutating, kinds.reading)
             ],
         )
+
+    def _deprecated_requests(self) -> Iterator[Family]:
+        requested = {
+            (labels.group, labels.version, labels.resource, labels.subresource)
+            for labels, _ in self._series()
+            if labels.resource
+        }
+        yield Family(
+            name="apiserver_requested_deprecated_apis",
+            type="gauge",
+            text="1 for each deprecated version that was requested.",
+            labels=("group", "version", "resource", "subresource", "removed_release"),
+            series=(
+                ((*labels, f"1.{deprecation.removed_in}" if deprecation.removed_in else ""), 1)
+                for labels in sorted(requested)
+                if (deprecation := self._deprecation(*labels)) is not None
+            ),
+        )
+
+    def _deprecation(
+        self, group: str, version: str, name: str, subresource: str
+    ) -> Deprecation | None:
+        """Return the deprecation of a version of a resource; None if it is not deprecated. A
+        subresource of another kind has a life cycle of its own."""
+        group_version = GroupVersion(group, version)
+        try:
+            resource = self._server.scheme.resource(group_version, name)
+        except NotRegistered:  # its definition is gone
+            return None
+        if any(each.kind for each in resource.subresources if each.name == subresource):
+            return None
+        return find_deprecation(resource, group_version)
 
     def _latencies(self) -> Iterator[Family]:
         yield Family(

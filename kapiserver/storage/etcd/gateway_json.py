@@ -14,7 +14,12 @@ from typing import Any, TypeAlias, TypeVar
 import orjson
 
 from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.etcd.messages import RangeResponse, TxnResponse, WatchResponse
+from kapiserver.storage.etcd.messages import (
+    RangeResponse,
+    StatusResponse,
+    TxnResponse,
+    WatchResponse,
+)
 from kapiserver.storage.etcd.transport import Call
 from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 
@@ -109,6 +114,10 @@ class GatewayCodec:
         request = {"name": name, "password": password}
         return _call("/auth/authenticate", request, self._token)
 
+    def status(self) -> Call[StatusResponse]:
+        """Encode a request of Maintenance.Status."""
+        return _call("/maintenance/status", {}, self._status)
+
     def watch(self, key: bytes, end: bytes, *, start: int, previous: bool) -> Call[WatchResponse]:
         """Encode a request of Watch.Watch."""
         create = {
@@ -156,6 +165,16 @@ class GatewayCodec:
     @_decoder
     def _token(self, message: GatewayMessage) -> str:
         return str(message["token"])
+
+    @_decoder
+    def _status(self, message: GatewayMessage) -> StatusResponse:
+        return StatusResponse(
+            version=message["version"],
+            size=int(message.get("dbSize", 0)),
+            in_use=int(message.get("dbSizeInUse", 0)),
+            quota=int(message.get("dbSizeQuota", 0)),
+            errors=message.get("errors") or [],
+        )
 
     def _pair(self, pair: GatewayMessage) -> KeyValue:
         return KeyValue(

@@ -1,6 +1,6 @@
 """Responses of etcd as the store uses them, the same for both transports.
 
-Mirrors etcd's rpc.proto: RangeResponse, TxnResponse, WatchResponse.
+Mirrors etcd's rpc.proto: RangeResponse, TxnResponse, WatchResponse, StatusResponse.
 """
 
 from __future__ import annotations
@@ -47,3 +47,20 @@ class WatchResponse(Struct):
     cancelled: str = ""
     compacted: Revision = NO_REVISION
     fragment: bool = False
+
+
+class StatusResponse(Struct, frozen=True, kw_only=True):
+    """A StatusResponse: what one member says about itself.
+
+    version     such as "3.6.1"
+    size        bytes of the database file
+    in_use      bytes of it that are not free
+    quota       bytes above which etcd refuses writes; 0 before etcd 3.6, which does not say
+    errors      alarms, in etcd's words
+    """
+
+    version: str
+    size: int
+    in_use: int
+    quota: int
+    errors: Sequence[str]

@@ -11,7 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kapiserver.storage.errors import StorageError, Unavailable
-from kapiserver.storage.etcd.messages import RangeResponse, TxnResponse, WatchResponse
+from kapiserver.storage.etcd.messages import (
+    RangeResponse,
+    StatusResponse,
+    TxnResponse,
+    WatchResponse,
+)
 from kapiserver.storage.kv.contract import Revision
 
 CALL_SECONDS = 5.0
@@ -99,6 +104,9 @@ class Codec(Protocol):
 
     def authenticate(self, name: str, password: str) -> Call[str]:
         """Encode a request of Auth.Authenticate; the response is the token."""
+
+    def status(self) -> Call[StatusResponse]:
+        """Encode a request of Maintenance.Status, which the member that gets it answers."""
 
     def watch(self, key: bytes, end: bytes, *, start: int, previous: bool) -> Call[WatchResponse]:
         """Encode a request of Watch.Watch from revision `start`; with `previous`, events have the

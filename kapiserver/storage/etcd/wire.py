@@ -22,7 +22,12 @@ from kapiserver.codecs.protobuf_wire import (
     skip_field,
 )
 from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.etcd.messages import RangeResponse, TxnResponse, WatchResponse
+from kapiserver.storage.etcd.messages import (
+    RangeResponse,
+    StatusResponse,
+    TxnResponse,
+    WatchResponse,
+)
 from kapiserver.storage.etcd.transport import Call
 from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 
@@ -198,6 +203,10 @@ class WireCodec:
         message = encode_delimited(1, name.encode()) + encode_delimited(2, password.encode())
         return Call("etcdserverpb.Auth/Authenticate", message, self._token)
 
+    def status(self) -> Call[StatusResponse]:
+        """Encode a request of Maintenance.Status."""
+        return Call("etcdserverpb.Maintenance/Status", b"", self._status)
+
     def watch(self, key: bytes, end: bytes, *, start: int, previous: bool) -> Call[WatchResponse]:
         """Encode a request of Watch.Watch."""
         create = (
@@ -263,6 +272,20 @@ class WireCodec:
     @_decoder
     def _token(self, data: bytes) -> str:
         return _bytes(_message(data).get(2)).decode(errors="replace")
+
+    @_decoder
+    def _status(self, data: bytes) -> StatusResponse:
+        fields = _fields(data)
+        last = dict(fields)
+        return StatusResponse(
+            version=_bytes(last.get(2)).decode(errors="replace"),
+            size=_number(last.get(3)),
+            in_use=_number(last.get(9)),
+            quota=_number(last.get(12)),
+            errors=[
+                _bytes(value).decode(errors="replace") for number, value in fields if number == 8
+            ],
+        )
 
     def _item(self, data: bytes) -> KeyValue:
         key, value, revision = _pair(data)

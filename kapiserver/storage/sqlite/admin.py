@@ -6,6 +6,7 @@ checks the values. Mirrors etcdutl's snapshot commands.
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.sqlite.damage import differs_from_checksum
+from kapiserver.storage.sqlite.damage import differs_from_checksum, find_damage
 from kapiserver.storage.sqlite.database import Database
 from kapiserver.storage.sqlite.errors import translate_errors
 from kapiserver.storage.sqlite.layout import LAYOUT, check_layout
@@ -101,6 +102,21 @@ class Summary(Struct, frozen=True, kw_only=True):
     versions: int
     size: int
     free: int
+
+
+class ResourceSize(Struct, frozen=True, kw_only=True):
+    """The versions of the objects below a key of a file.
+
+    prefix      the key of the resource, such as "/registry/pods/"
+    objects     number of existing objects
+    versions    number of their versions, deletions included
+    size        bytes of these versions
+    """
+
+    prefix: str
+    objects: int
+    versions: int
+    size: int
 
 
 def check(path: Path, check_value: ValueCheck, progress: Progress) -> Sequence[str]:
@@ -245,6 +261,37 @@ def summarize(path: Path) -> Summary:
     Unavailable."""
     with _connection_to(path) as sql:
         return _summary(sql, path)
+
+
+def resource_sizes(path: Path, root: str) -> Sequence[ResourceSize]:
+    """Return the sizes of the resources of a store, served or not, the largest first. The keys of a
+    resource begin with `root` and its name; a group has a resource below its own name. Raises
+    FileNotFoundError, Corrupt, Unavailable."""
+    with _connection_to(path) as sql, translate_errors(path):
+        sql.create_function("prefix", 1, functools.partial(_prefix, root), deterministic=True)
+        rows = sql.execute(
+            "SELECT prefix(log.key) AS prefix, count(current.revision), count(*), "
+            "total(length(value)) FROM log LEFT JOIN current ON current.revision = log.revision "
+            "AND current.key = log.key GROUP BY prefix ORDER BY 4 DESC"
+        )
+        return [
+            ResourceSize(prefix=prefix, objects=objects, versions=versions, size=int(size))
+            for prefix, objects, versions, size in rows
+        ]
+
+
+def _prefix(root: str, key: str) -> str:
+    """Return the key of the resource of an object."""
+    group, _, rest = key.removeprefix(f"{root}/").partition("/")
+    resource = rest.partition("/")[0] if "." in group else ""
+    return f"{root}/{group}/{resource}/" if resource else f"{root}/{group}/"
+
+
+def damage(path: Path) -> str:
+    """Return the first damage to the structure of a store, served or not; "" if there is none.
+    Raises FileNotFoundError, Corrupt, Unavailable."""
+    with _connection_to(path) as sql, translate_errors(path):
+        return find_damage(sql)
 
 
 @contextmanager

@@ -1,0 +1,100 @@
+"""Checks of the SQLite file of a store, which a server may have open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.doctor.finding import ERROR, INFO, WARNING, Problem
+from kapiserver.doctor.installation import Installation
+from kapiserver.storage.errors import StorageError
+from kapiserver.storage.sqlite.admin import damage, resource_sizes, summarize
+
+FREE_SHARE = 0.5
+"""The share of free pages from which compaction is worth it,"""
+FREE_BYTES = 100 << 20
+"""and the free bytes from which it is."""
+VERSIONS = 10_000
+"""The versions of a resource in the history from which it is said to change often,"""
+VERSIONS_PER_OBJECT = 50
+"""and the versions of each of its objects."""
+LARGE_BYTES = 4 << 30
+"""The size of a file from which it is said to be large: a start checks all of it."""
+
+
+def damaged_store(installation: Installation) -> Iterator[Problem]:
+    """Read the whole file, as a start does."""
+    file = installation.sqlite_file
+    if file is None:
+        return
+    try:
+        problem = damage(file)
+    except (OSError, StorageError) as error:
+        problem = str(error)
+    if problem:
+        yield Problem(
+            severity=ERROR,
+            about=str(file),
+            message=f"the store is damaged: {problem}",
+            remedy="stop the server, see all problems with `kapiserver storage check`, and restore "
+            "a backup with `kapiserver storage restore`",
+        )
+
+
+def large_store(installation: Installation) -> Iterator[Problem]:
+    """Look at the size of the file and at its free pages."""
+    file = installation.sqlite_file
+    if file is None:
+        return
+    summary = summarize(file)
+    wal = file.with_name(f"{file.name}-wal")
+    if summary.size > LARGE_BYTES:
+        yield Problem(
+            severity=WARNING,
+            about=str(file),
+            message=f"has {summary.size >> 20} MiB in {summary.objects} objects; a start reads all "
+            "of it",
+            remedy="delete what nobody needs, or move to etcd",
+        )
+    if summary.free > FREE_BYTES and summary.free > FREE_SHARE * summary.size:
+        yield Problem(
+            severity=INFO,
+            about=str(file),
+            message=f"{summary.free >> 20} of {summary.size >> 20} MiB are free",
+            remedy="stop the server and run `kapiserver storage compact`",
+        )
+    if wal.exists() and wal.stat().st_size > FREE_BYTES:
+        yield Problem(
+            severity=WARNING,
+            about=str(wal),
+            message=f"has {wal.stat().st_size >> 20} MiB: a program reads the store for a long "
+            "time, or the server was killed",
+            remedy="end programs that have the file open; a restart of the server empties it",
+        )
+
+
+def changed_often(installation: Installation) -> Iterator[Problem]:
+    """Look for resources whose objects have many versions in the history."""
+    file = installation.sqlite_file
+    if file is None:
+        return
+    for each in resource_sizes(file, installation.config.store.key_root):
+        if each.versions >= VERSIONS and each.versions > VERSIONS_PER_OBJECT * each.objects:
+            yield Problem(
+                severity=WARNING,
+                about=each.prefix,
+                message=f"the history has {each.versions} versions of {each.objects} objects "
+                f"({each.size >> 20} MiB): something changes them all the time",
+                remedy="see who writes: managedFields of the objects, or the audit log; the "
+                "history ends after --etcd-compaction-interval",
+            )
+
+
+def store_figures(installation: Installation) -> dict[str, float]:
+    """Return the bytes of the file, and those of the largest resources, by name."""
+    file = installation.sqlite_file
+    if file is None:
+        return {}
+    figures: dict[str, float] = {f"bytes of {file.name}": summarize(file).size}
+    for each in resource_sizes(file, installation.config.store.key_root):
+        figures[f"bytes of {each.prefix}"] = each.size
+    return figures

@@ -7,7 +7,7 @@ PARALLEL := -n auto --dist worksteal
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
-.PHONY: install run test test-all test-clients test-go-suites docs tables lint fmt bench soak fuzz fuzz-server generate clean
+.PHONY: install run test test-all test-clients test-go-suites docs tables lint fmt bench soak fuzz fuzz-server generate dist clean
 
 install: $(VENV)/.installed
 
@@ -63,6 +63,15 @@ soak: $(VENV)/.tests-installed
 
 generate: install
 	$(BIN)/python -m kapiserver.api.generate
+
+dist: $(VENV)/.tests-installed
+	rm -rf dist .data/dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv .data/dist
+	.data/dist/bin/pip install -q --disable-pip-version-check --only-binary=:all: dist/*.whl
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/sbom.cdx.json .data/dist/bin/python
+	cd dist && sha256sum *.whl *.tar.gz sbom.cdx.json > SHA256SUMS
 
 clean:
 	rm -rf $(VENV) .data .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import signal
 import sys
@@ -69,8 +70,9 @@ def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
 
 async def _run(run_controllers: Run, options: argparse.Namespace) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
     lease = ""
     if options.leader_elect:
         namespace = options.leader_elect_resource_namespace or _namespace_of_pod() or "default"

@@ -69,4 +69,4 @@ async def _respond(request: web.Request) -> web.StreamResponse:
 async def _end_streams(api: web.Application) -> None:
     """Fail readiness, and end all watches, so that the connections can be closed."""
     api[SERVER].cluster.server.health.drain()
-    api[_DISPATCHER].close_streams()
+    await api[_DISPATCHER].end_streams(0)

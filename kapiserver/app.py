@@ -101,9 +101,8 @@ async def serve(
     has_policy: bool = False,
     barrier: Barrier = _no_barrier,
 ) -> AsyncIterator[RunningServer]:
-    """Run a cluster on its ports until the block ends, then drain it within
-    `shutdown_timeout` seconds: /readyz fails, no connection is accepted, watches end,
-    requests in flight finish.
+    """Run a cluster on its ports until the block ends, then drain it as its `shutdown` settings
+    say: /readyz fails, no connection is accepted, watches end, requests in flight finish.
 
     host        the host of several clusters; None: a host of its own
     has_policy  whether the store has RBAC's bootstrap policy, which is not created then
@@ -298,12 +297,17 @@ def _reload_files(cluster: Cluster, context: ReloadingContext | None) -> None:
 
 async def _delay_shutdown(cluster: Cluster) -> None:
     """Report unready, and go on serving until load balancers have noticed."""
-    delay = cluster.server.config.limits.shutdown_delay_duration
+    delay = cluster.server.config.shutdown.shutdown_delay_duration
     if delay:
         cluster.server.health.drain()
         await asyncio.sleep(delay)
 
 
 async def _drain(cluster: Cluster, http: HttpServer) -> None:
-    cluster.server.health.drain()
-    await http.drain(cluster.server.config.limits.shutdown_timeout)
+    server, settings = cluster.server, cluster.server.config.shutdown
+    watch_seconds = settings.shutdown_watch_termination_grace_period
+    server.health.drain()
+    if settings.shutdown_send_retry_after:
+        server.health.refuse()
+        await http.finish_requests(server.config.limits.request_timeout, watch_seconds)
+    await http.drain(settings.shutdown_timeout, watch_seconds)

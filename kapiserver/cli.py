@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import gc
 import logging
 import os
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.event_loop import loop_factory
+from kapiserver.apiserver.serving.systemd import ServiceManager, passed_sockets
 from kapiserver.check_commands import add_check_command
 from kapiserver.doctor_command import add_doctor_command
 from kapiserver.explore_commands import add_explore_command
@@ -29,6 +31,8 @@ from kapiserver.storage_commands import add_storage_commands
 from kapiserver.testing_commands import add_testing_commands
 
 if TYPE_CHECKING:
+    import socket
+
     from kapiserver.apiserver.serving.workers import WorkerChannel
     from kapiserver.app import RunningServer
     from kapiserver.rpc.api_server import ServedGroups
@@ -135,8 +139,9 @@ def run_server(options: argparse.Namespace) -> int:
             "administrator, without authentication and TLS"
         )
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    service, sockets = ServiceManager(), passed_sockets()
     if config.serving.workers == 1:
-        _serve_in_one_process(config, _served_groups(options))
+        _serve_in_one_process(config, _served_groups(options), service, sockets)
         return 0
     from kapiserver import app  # noqa: F401 - before the fork, so that workers share its memory
     from kapiserver.apiserver.serving.tls import ensure_certificates
@@ -145,12 +150,18 @@ def run_server(options: argparse.Namespace) -> int:
     if config.certificates.cert_dir is not None:
         # Before the fork, so that only one process creates them.
         ensure_certificates(config, config.certificates.cert_dir)
-    return supervise(config, _serve_as_worker)
+    work = functools.partial(_serve_as_worker, sockets)
+    return supervise(config, work, service, has_sockets=bool(sockets))
 
 
-def _serve_in_one_process(config: Config, groups: ServedGroups | None) -> None:
+def _serve_in_one_process(
+    config: Config,
+    groups: ServedGroups | None,
+    service: ServiceManager,
+    sockets: Sequence[socket.socket],
+) -> None:
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run_server(config, groups=groups))
+        runner.run(_run_server(config, sockets, groups=groups, service=service))
 
 
 def _served_groups(options: argparse.Namespace) -> ServedGroups | None:
@@ -164,29 +175,39 @@ def _served_groups(options: argparse.Namespace) -> ServedGroups | None:
     )
 
 
-def _serve_as_worker(config: Config, channel: WorkerChannel) -> None:
+def _serve_as_worker(
+    sockets: Sequence[socket.socket], config: Config, channel: WorkerChannel
+) -> None:
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run_server(config, channel))
+        runner.run(_run_server(config, sockets, channel))
 
 
 async def _run_server(
-    config: Config, channel: WorkerChannel | None = None, groups: ServedGroups | None = None
+    config: Config,
+    sockets: Sequence[socket.socket],
+    channel: WorkerChannel | None = None,
+    groups: ServedGroups | None = None,
+    service: ServiceManager | None = None,
 ) -> None:
     """Serve until a signal, then drain. A worker (with a `channel`) stops when its supervisor sends
-    SIGTERM or exits."""
+    SIGTERM or exits. `sockets` are those that the secure port has instead of one that is opened."""
     from kapiserver.apiserver.output import STANDARD_OUTPUT
     from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.apiserver.serving.signals import ServerSignals
     from kapiserver.app import serve
+    from kapiserver.host import Host
     from kapiserver.parts import Parts
 
     signals = ServerSignals(worker=channel is not None)
     if channel is None:
         call_groups = groups.call_groups if groups is not None else ()
-        server = serve(config, Parts(call_groups=call_groups))
+        server = serve(config, Parts(call_groups=call_groups), host=Host(config, sockets))
     else:
-        server = serve(config, barrier=channel.wait_all_ready)
+        server = serve(config, host=Host(config, sockets), barrier=channel.wait_all_ready)
     async with AsyncExitStack() as stack:
+        if service is not None:
+            reports = asyncio.create_task(service.report_life())
+            stack.callback(reports.cancel)  # after the drain, which may take long
         running = await stack.enter_async_context(server)
         if groups is not None:
             await stack.enter_async_context(groups.serve(running.cluster.server))
@@ -195,8 +216,15 @@ async def _run_server(
         if channel is not None:
             channel.on_supervisor_exit(signals.stop.set)
         manage_memory()
-        signals.serve(reload=running.reload, status=running.status)
+        if service is None:  # the supervisor of the workers has it
+            signals.serve(reload=running.reload, status=running.status)
+            await signals.stop.wait()
+            return
+        reload = functools.partial(service.reload, running.reload)
+        signals.serve(reload=reload, status=running.status)
+        service.ready(f"serving {running.url}")
         await signals.stop.wait()
+        service.stopping(config)
 
 
 def _greeting(running: RunningServer) -> str:

@@ -15,7 +15,8 @@ that uses it. Signals and logging belong to the program that makes the host (`cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from msgspec import Struct, field
@@ -51,9 +52,11 @@ class Host:
     memory_limit        refuses their requests while the process takes too much memory
     """
 
-    def __init__(self, config: Config | None = None) -> None:
-        """Take the settings of the process: `max_memory`, `workers`, and those of its fronts."""
+    def __init__(self, config: Config | None = None, sockets: Sequence[socket.socket] = ()) -> None:
+        """Take the settings of the process: `max_memory`, `workers`, and those of its fronts; and
+        the listening sockets that its first cluster serves instead of opening its secure port."""
         config = config or Config()
+        self._sockets = sockets
         self.offloader = Offloader()
         self._connection_limits = ConnectionLimits()
         self.memory_limit = MemoryLimit(
@@ -71,6 +74,7 @@ class Host:
 
     def http_server(self, handle: Handler, on_error: ErrorHandler) -> HttpServer:
         """Return a server without sockets for the requests of one cluster."""
+        sockets, self._sockets = self._sockets, ()
         return HttpServer(
             handle,
             on_error,
@@ -78,6 +82,7 @@ class Host:
             reuse_port=self._reuse_port,
             front=self._front,
             http2=self._http2,
+            sockets=sockets,
         )
 
     @asynccontextmanager

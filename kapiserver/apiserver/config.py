@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
 from kapiserver.apiserver.proxy_settings import AggregationSettings, PeerSettings
+from kapiserver.apiserver.shutdown import ShutdownSettings
 from kapiserver.storage.backends import BackendSections
 
 BODY_LIMIT = 3 * 1024 * 1024
@@ -395,8 +396,6 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
                                     the machine's memory, shared by the workers; 0 means no limit
     request_timeout                 seconds of a request
     min_request_timeout             shortest seconds of a watch that names no time
-    shutdown_timeout                seconds in which requests in flight finish at the end
-    shutdown_delay_duration         seconds before, in which the server reports unready and serves
     body_limit                      bytes of a request's body
     """
 
@@ -406,8 +405,6 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
     max_memory: int | None = None
     request_timeout: float = 60.0
     min_request_timeout: int = 1800
-    shutdown_timeout: float = 10.0
-    shutdown_delay_duration: float = 0.0
     body_limit: int = BODY_LIMIT
 
 
@@ -450,6 +447,7 @@ class Config(BackendSections, frozen=True, kw_only=True):
     simulation: SimulationSettings = SimulationSettings()
     store: StoreSettings = StoreSettings()
     limits: LimitSettings = LimitSettings()
+    shutdown: ShutdownSettings = ShutdownSettings()
     debugging: DebuggingSettings = DebuggingSettings()
 
     @classmethod

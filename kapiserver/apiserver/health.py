@@ -111,6 +111,8 @@ class Health:
         self.ready: Mapping[str, HealthCheck] = ready or {}
         self.draining = False
         """Whether shutdown has begun."""
+        self.refusing = False
+        """Whether new requests get 429, because the server is about to stop."""
         self._hooks: dict[str, HealthCheck] = {}
         self._unfinished: set[str] = set()
         self._conditions = dict(conditions or {})
@@ -134,6 +136,10 @@ class Health:
     def drain(self) -> None:
         """Report unready from now on."""
         self.draining = True
+
+    def refuse(self) -> None:
+        """Let new requests get 429 from now on, if the server has the filter for it."""
+        self.refusing = True
 
     def checks(self, path: str) -> Mapping[str, HealthCheck]:
         """Return the checks of `healthz`, `livez` or `readyz`, by name."""

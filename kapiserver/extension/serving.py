@@ -315,4 +315,4 @@ def _reload(files: FileWatch, context: ReloadingContext | None) -> None:
 
 async def _drain(server: Server, http: HttpServer) -> None:
     server.health.drain()
-    await http.drain(server.config.limits.shutdown_timeout)
+    await http.drain(server.config.shutdown.shutdown_timeout)

@@ -26,7 +26,7 @@ from kapiserver.flags.logs import add_logging_flags
 from kapiserver.flags.nodes import add_node_flags
 from kapiserver.flags.peers import add_peer_flags
 from kapiserver.flags.rpc import add_rpc_flags
-from kapiserver.flags.serving import add_address_flags
+from kapiserver.flags.serving import add_address_flags, add_shutdown_flags
 from kapiserver.flags.simulation import add_simulation_flags
 from kapiserver.flags.storage import add_storage_flags
 from kapiserver.flags.values import (
@@ -111,12 +111,7 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="Listen on the ports together with other servers that have this flag "
         "(SO_REUSEPORT), so that a new server starts before the old one stops. Default: false.",
     )  # fmt: skip
-    group.add_argument(
-        "--shutdown-delay-duration", type=seconds, default=DEFAULTS.shutdown_delay_duration,
-        metavar="DURATION",
-        help="How long /readyz fails before a server that stops accepts no more connections, so "
-        "that load balancers notice. Default: 0s.",
-    )  # fmt: skip
+    add_shutdown_flags(group)
     group.add_argument(
         "--http", choices=FRONTS, default=DEFAULTS.http,
         help="The library that parses requests: httptools, or the server of aiohttp, which takes "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kapiserver.flags.values import DEFAULTS, boolean, goaway_chance, port, stream_count
+from kapiserver.flags.values import DEFAULTS, boolean, goaway_chance, port, seconds, stream_count
 
 
 def add_address_flags(group: argparse._ArgumentGroup) -> None:
@@ -40,4 +40,27 @@ def _add_http2_flags(group: argparse._ArgumentGroup) -> None:
         help="Part of the requests of HTTP/2, from 0 to 0.02, after which the client is asked to "
         "open a new connection, so that clients spread over several servers behind a load "
         "balancer. Default: %(default)s.",
+    )  # fmt: skip
+
+
+def add_shutdown_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags that say how a server stops."""
+    group.add_argument(
+        "--shutdown-delay-duration", type=seconds, default=DEFAULTS.shutdown_delay_duration,
+        metavar="DURATION",
+        help="How long /readyz fails before a server that stops accepts no more connections, so "
+        "that load balancers notice. Default: 0s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--shutdown-send-retry-after", type=boolean, nargs="?", const=True, metavar="BOOL",
+        default=DEFAULTS.shutdown_send_retry_after,
+        help="After --shutdown-delay-duration, accept connections until the requests in flight "
+        "have finished, and answer new requests with 429 and Retry-After. Default: false, that "
+        "is, connections are refused.",
+    )  # fmt: skip
+    group.add_argument(
+        "--shutdown-watch-termination-grace-period", type=seconds, metavar="DURATION",
+        default=DEFAULTS.shutdown_watch_termination_grace_period,
+        help="Over which time a server that stops ends its watches, at least 200 a second, so that "
+        "their clients do not all come back at once. Default: 0s, that is, all end at once.",
     )  # fmt: skip

@@ -61,7 +61,7 @@ class ServedGroups:
             yield Listening((), 0)
             return
         runners = [self._runner(group, server) for group in self._groups]
-        grace = server.config.limits.shutdown_timeout
+        grace = server.config.shutdown.shutdown_timeout
         async with serve_rpc(runners, self._addresses, grace=grace) as listening:
             yield listening
 

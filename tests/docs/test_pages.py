@@ -34,6 +34,7 @@ NOT_RUN = {
     "docs/how-to/install.md": 2,
     "docs/how-to/proxy.md": 2,
     "docs/how-to/several-servers.md": 1,
+    "docs/how-to/shutdown.md": 3,
     "docs/how-to/storage.md": 1,
     "docs/how-to/tls.md": 1,
     "docs/tutorials/explore.md": 1,

@@ -27,6 +27,7 @@ from kapiserver.apiserver.filters.insecure_port import refuse_web_pages
 from kapiserver.apiserver.filters.memory import limit_memory
 from kapiserver.apiserver.filters.metrics import record_metrics
 from kapiserver.apiserver.filters.recovery import respond_to_errors
+from kapiserver.apiserver.filters.retry_after import send_retry_after
 from kapiserver.apiserver.filters.slow_requests import log_slow_requests
 from kapiserver.apiserver.filters.tracing import trace_requests
 
@@ -35,6 +36,7 @@ FILTERS: tuple[Filter, ...] = (
     record_metrics,  # around every response, errors included
     log_slow_requests,  # begins the trace: before every filter that opens a span
     log_access,  # logs the status that the client gets
+    send_retry_after,  # before add_headers: this response has none of them, as kube-apiserver's
     add_headers,  # outside respond_to_errors: an error response has warnings too
     compress_responses,  # compresses error responses too
     respond_to_errors,  # around every filter and handler that may raise

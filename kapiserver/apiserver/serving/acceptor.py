@@ -91,6 +91,11 @@ class Acceptor:
             raise OSError(error.errno, f"cannot listen on {host}:{port}: {reason}") from None
         self._start()
 
+    def serve(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept the connections of sockets that listen already."""
+        self._sockets.extend(sockets)
+        self._start()
+
     async def _resolve(self, host: str | None, port: int) -> Sequence[Any]:
         flags = socket.AI_PASSIVE
         try:  # an address needs no thread

@@ -54,10 +54,16 @@ class AiohttpListener:
         """Return the protocol of a new connection."""
         return AiohttpConnection(self._server(), self)
 
-    async def drain(self, seconds: float) -> None:
-        """End every stream cleanly, give the requests in flight `seconds` to finish, then close all
-        connections. The caller has stopped accepting new ones."""
-        self._dispatcher.close_streams()
+    async def finish_requests(self, seconds: float, watch_seconds: float) -> None:
+        """End every stream cleanly within `watch_seconds`, and give the requests in flight
+        `seconds` to finish. Requests and connections that arrive meanwhile are served."""
+        await self._dispatcher.end_streams(watch_seconds)
+        await self._dispatcher.wait_current(seconds)
+
+    async def drain(self, seconds: float, watch_seconds: float = 0.0) -> None:
+        """End every stream cleanly within `watch_seconds`, give the requests in flight `seconds` to
+        finish, then close all connections. The caller has stopped accepting new ones."""
+        await self._dispatcher.end_streams(watch_seconds)
         if self.connections:
             await asyncio.sleep(min(seconds, LAST_REQUEST_SECONDS))
         await self._dispatcher.wait_finished(seconds)

@@ -19,6 +19,9 @@ from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import AnyResponse, Response, UpgradeResponse
 from kapiserver.apiserver.user import User
 
+STREAMS_PER_SECOND = 200.0
+"""The rate at which streams end during a shutdown, at least; that of kube-apiserver."""
+
 
 class Exchange(Protocol):
     """One request of a client, and the way to its response."""
@@ -57,6 +60,9 @@ class Dispatcher:
         self._in_progress: dict[Exchange, Callable[[], object]] = {}
         """The exchanges, and what ends a response that would go on without end."""
         self._all_finished = asyncio.Event()
+        self._current: set[Exchange] = set()
+        """The exchanges for which `wait_current` waits."""
+        self._current_finished = asyncio.Event()
 
     async def dispatch(self, exchange: Exchange) -> None:
         """Respond to the request of an exchange, and complete the request."""
@@ -74,25 +80,52 @@ class Dispatcher:
             exchange.abort()
         finally:
             del self._in_progress[exchange]
-            if self.draining and not self._in_progress:
-                self._all_finished.set()
+            if self.draining:
+                self._end_while_draining(exchange)
             exchange.close_stream()
             request.complete(outcome)
 
-    def close_streams(self) -> None:
-        """Close the connection after each response from now on, and end every stream cleanly."""
+    async def end_streams(self, seconds: float) -> None:
+        """End every stream cleanly, and from now on close the connection after each response.
+        STREAMS_PER_SECOND streams end in a second, or as many as are needed to end all within
+        `seconds`, so that their clients do not all come back to other servers at once; 0 ends all
+        at once."""
         self.draining = True
-        for exchange, end in self._in_progress.items():
-            exchange.close_stream()
-            end()
+        exchanges = list(self._in_progress)
+        pause = min(seconds / len(exchanges), 1 / STREAMS_PER_SECOND) if exchanges else 0
+        for exchange in exchanges:
+            end = self._in_progress.get(exchange)
+            if end is not None:
+                exchange.close_stream()
+                end()
+            if pause:
+                await asyncio.sleep(pause)
+
+    async def wait_current(self, seconds: float) -> None:
+        """Return when the exchanges that are in progress now have finished, or after `seconds`,
+        whatever exchanges begin meanwhile. Streams have been ended."""
+        self._current = set(self._in_progress)
+        if self._current:
+            await _wait(self._current_finished, seconds)
 
     async def wait_finished(self, seconds: float) -> None:
         """Return when no exchange is in progress, or after `seconds`."""
         if self._in_progress:
             self._all_finished.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._all_finished.wait()
+            await _wait(self._all_finished, seconds)
+
+    def _end_while_draining(self, exchange: Exchange) -> None:
+        self._current.discard(exchange)
+        if not self._current:
+            self._current_finished.set()
+        if not self._in_progress:
+            self._all_finished.set()
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def _end_of(response: AnyResponse) -> Callable[[], object]:

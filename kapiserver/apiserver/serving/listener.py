@@ -104,17 +104,27 @@ class Listener:
         """Return the error response for a request that never reaches a handler."""
         return self._error_response(request, error)
 
-    async def drain(self, seconds: float) -> None:
-        """End every stream cleanly, give the requests in flight `seconds` to finish, then close all
-        connections, and abort the connections of clients that do not read. The caller has stopped
-        accepting new ones.
+    async def finish_requests(self, seconds: float, watch_seconds: float) -> None:
+        """End every stream cleanly within `watch_seconds`, and give the requests in flight
+        `seconds` to finish. Requests and connections that arrive meanwhile are served."""
+        await self._end_streams(watch_seconds)
+        await self._dispatcher.wait_current(seconds)
+
+    async def _end_streams(self, seconds: float) -> None:
+        self._dispatcher.draining = True
+        for connection in tuple(self.connections):
+            connection.shut_down()
+        await self._dispatcher.end_streams(seconds)
+
+    async def drain(self, seconds: float, watch_seconds: float = 0.0) -> None:
+        """End every stream cleanly within `watch_seconds`, give the requests in flight `seconds` to
+        finish, then close all connections, and abort the connections of clients that do not read.
+        The caller has stopped accepting new ones.
 
         From now on responses carry `Connection: close`, and clients of HTTP/2 get GOAWAY. Idle
         connections stay open for `LAST_REQUEST_SECONDS`, so that a request on its way gets a
         response too."""
-        self._dispatcher.close_streams()
-        for connection in tuple(self.connections):
-            connection.shut_down()
+        await self._end_streams(watch_seconds)
         if self.connections:
             await _wait(self._all_closed, min(seconds, LAST_REQUEST_SECONDS))
         await self._wait_for_heads(min(seconds, NEW_CONNECTION_SECONDS))

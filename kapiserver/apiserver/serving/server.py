@@ -6,7 +6,9 @@ Knows the handler of requests, and no response.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -33,8 +35,12 @@ class _Listener(Protocol):
     def __call__(self) -> Any:
         """Return the protocol of a new connection, as an Acceptor needs it."""
 
-    async def drain(self, seconds: float) -> None:
-        """End streams, give requests in flight `seconds` to finish, and close all connections."""
+    async def finish_requests(self, seconds: float, watch_seconds: float) -> None:
+        """End streams within `watch_seconds`, and give requests in flight `seconds` to finish."""
+
+    async def drain(self, seconds: float, watch_seconds: float) -> None:
+        """End streams within `watch_seconds`, give requests in flight `seconds` to finish, and
+        close all connections."""
 
 
 class _Endpoint(Struct, frozen=True, kw_only=True):
@@ -50,6 +56,7 @@ class HttpServer:
     reuse_port  several processes listen on the same port
     front       the library that parses requests, one of `config.FRONTS`
     http2       None for HTTP/1.1 only; connections without TLS never speak HTTP/2
+    sockets     those that the secure port has if another program has opened it
     """
 
     def __init__(
@@ -61,7 +68,9 @@ class HttpServer:
         reuse_port: bool,
         front: str = HTTPTOOLS,
         http2: Http2Settings | None = None,
+        sockets: Sequence[socket.socket] = (),
     ) -> None:
+        self._sockets = sockets
         self._handle = handle
         self._front = front
         self.http2 = http2
@@ -78,6 +87,10 @@ class HttpServer:
     async def listen_secure(self, address: str, port: int, context: ssl.SSLContext) -> int:
         """Listen with TLS; return the port, which the system chooses for 0. The context offers
         HTTP/2 only if the server has settings for it. Raises OSError."""
+        if self._sockets:
+            acceptor = self._new_acceptor(ANONYMOUS, context)
+            acceptor.serve(self._sockets)
+            return acceptor.port
         return await self._listen(address or None, port, ANONYMOUS, context)
 
     async def listen_plain(self, address: str, port: int) -> int:
@@ -88,11 +101,15 @@ class HttpServer:
     async def _listen(
         self, address: str | None, port: int, user: User, context: ssl.SSLContext | None
     ) -> int:
+        acceptor = self._new_acceptor(user, context)
+        await acceptor.listen(address, port, reuse_port=self._reuse_port)
+        return acceptor.port
+
+    def _new_acceptor(self, user: User, context: ssl.SSLContext | None) -> Acceptor:
         listener = self._listener(user, self.http2 if context is not None else None)
         acceptor = Acceptor(listener, self._limits.unauthenticated, context)
-        await acceptor.listen(address, port, reuse_port=self._reuse_port)
         self._endpoints.append(_Endpoint(acceptor=acceptor, listener=listener))
-        return acceptor.port
+        return acceptor
 
     def _listener(self, user: User, http2: Http2Settings | None) -> _Listener:
         if self._front == AIOHTTP:
@@ -109,14 +126,22 @@ class HttpServer:
             http2=http2,
         )
 
-    async def drain(self, seconds: float) -> None:
-        """Stop accepting connections, end streams, and give the requests in flight `seconds` to
-        finish."""
+    async def finish_requests(self, seconds: float, watch_seconds: float) -> None:
+        """Go on accepting connections, whose requests the caller refuses, while streams end within
+        `watch_seconds`, and while the requests in flight finish within `seconds`. Connections close
+        after each response."""
+        await asyncio.gather(
+            *(each.listener.finish_requests(seconds, watch_seconds) for each in self._endpoints)
+        )
+
+    async def drain(self, seconds: float, watch_seconds: float = 0.0) -> None:
+        """Stop accepting connections, end streams within `watch_seconds`, and give the requests in
+        flight `seconds` to finish."""
         for endpoint in self._endpoints:
             endpoint.acceptor.stop()
         for endpoint in self._endpoints:
             await endpoint.acceptor.wait_handshakes(min(seconds, NEW_CONNECTION_SECONDS))
-        drains = (endpoint.listener.drain(seconds) for endpoint in self._endpoints)
+        drains = (endpoint.listener.drain(seconds, watch_seconds) for endpoint in self._endpoints)
         await asyncio.gather(*drains)
         for endpoint in self._endpoints:
             await endpoint.acceptor.close()

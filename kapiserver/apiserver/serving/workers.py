@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import selectors
@@ -41,11 +42,12 @@ from msgspec import Struct
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.output import STANDARD_ERROR, STANDARD_OUTPUT
 from kapiserver.apiserver.serving.signals import has_terminal
+from kapiserver.apiserver.serving.systemd import ServiceManager
 
 RESTART_SECONDS = 1.0
 """The shortest time between two starts of the same worker."""
 STOP_SECONDS = 20.0
-"""A worker that has not stopped this long after its delay and `shutdown_timeout` is killed."""
+"""A worker that has not stopped this long after the longest shutdown is killed."""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _FORWARDED_SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _SIGNALS = (*_STOP_SIGNALS, *_FORWARDED_SIGNALS)
@@ -99,28 +101,36 @@ class _Worker(Struct):
     started: float = 0.0
 
 
-def supervise(config: Config, work: WorkerMain) -> int:
+def supervise(
+    config: Config, work: WorkerMain, service: ServiceManager, *, has_sockets: bool
+) -> int:
     """Serve with `workers` processes until a signal to stop; return the exit code.
+
+    service         gets the reports of all workers
+    has_sockets     whether the workers serve sockets that listen already as secure port
 
     Raises OSError for a port in use, WorkerFailed if a worker exits before all are ready.
     """
     with contextlib.ExitStack() as stack:
         serving = config.serving
         config = config.replace(
-            secure_port=stack.enter_context(
+            secure_port=serving.secure_port
+            if has_sockets
+            else stack.enter_context(
                 _reserved(serving.bind_address, serving.secure_port, serving.permit_port_sharing)
             ),
             insecure_port=stack.enter_context(
                 _reserved("127.0.0.1", serving.insecure_port, serving.permit_port_sharing)
             ),
         )
-        return _Supervisor(config, work).run()
+        return _Supervisor(config, work, service).run()
 
 
 class _Supervisor:
-    def __init__(self, config: Config, work: WorkerMain) -> None:
+    def __init__(self, config: Config, work: WorkerMain, service: ServiceManager) -> None:
         self._config = config
         self._work = work
+        self._service = service
         self._workers = [_Worker(number) for number in range(config.serving.workers)]
         self._selector = selectors.DefaultSelector()
         self._all_ready = False
@@ -174,6 +184,7 @@ class _Supervisor:
                 self._receive_ready(key.data)
         for worker in self._workers:
             self._check_process(worker)
+        self._service.report_life_if_due()
 
     def _receive_ready(self, worker: _Worker) -> None:
         """Mark a worker ready; when all are, release those that wait."""
@@ -189,6 +200,7 @@ class _Supervisor:
             waiting = [worker]
         elif all(each.ready for each in self._workers):
             waiting, self._all_ready = self._workers, True
+            self._service.ready(f"serving with {len(self._workers)} workers")
         else:
             return
         for waiter in waiting:
@@ -231,6 +243,8 @@ class _Supervisor:
             self._send(signal.SIGUSR1)  # before the stop: SIGUSR1 writes the stacks
         if number in _STOP_SIGNALS or (number == signal.SIGHUP and terminal_was_closed):
             self._stop()
+        elif number == signal.SIGHUP:
+            self._service.reload(functools.partial(self._send, number))
         elif number in _FORWARDED_SIGNALS:
             self._send(number)
 
@@ -243,9 +257,10 @@ class _Supervisor:
         """Stop all workers: with SIGTERM the first time, with SIGKILL if called again."""
         # `_kill_time` makes `_stopping` true, so that the signal is chosen first.
         number = signal.SIGKILL if self._stopping else signal.SIGTERM
-        limits = self._config.limits
-        seconds = limits.shutdown_delay_duration + limits.shutdown_timeout + STOP_SECONDS
-        self._kill_time = time.monotonic() + seconds
+        if not self._stopping:
+            self._service.stopping(self._config)
+        longest = self._config.shutdown.longest(self._config.limits.request_timeout)
+        self._kill_time = time.monotonic() + longest + STOP_SECONDS
         self._send(number)
         for worker in self._workers:
             if worker.connection is not None and not self._all_ready:

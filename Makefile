@@ -7,7 +7,7 @@ PARALLEL := -n auto --dist worksteal
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
-.PHONY: install run test test-all test-clients test-go-suites docs tables lint fmt bench soak fuzz fuzz-server generate dist clean
+.PHONY: install run test test-all test-clients test-go-suites docs tables ui screenshots lint fmt bench soak fuzz fuzz-server generate dist clean
 
 install: $(VENV)/.installed
 
@@ -32,6 +32,12 @@ docs: tables
 
 tables: $(VENV)/.tests-installed
 	$(BIN)/python -m docs.generator
+
+ui:
+	cd ui && npm ci && npm run build
+
+screenshots: $(VENV)/.tests-installed
+	KAPISERVER_SCREENSHOTS=docs/images/ui $(PYTEST) -n 0 tests/ui/test_screenshots.py tests/ui/test_recording.py
 
 lint: $(VENV)/.tests-installed
 	$(BIN)/ruff check .

@@ -59,6 +59,8 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     url             the HTTPS URL, or the plain one without HTTPS
     reload          reads again the files that may change while the server runs
     insecure_url    the plain HTTP URL, "" if it is off
+    page_url        the link to the page at /ui, which signs an administrator in once; "" if the
+                    page is off
     ca_file         CA of the serving certificate; None without HTTPS
     kubeconfig      file of an administrator's kubeconfig; None if the server listens on no port, or
                     found the disk full
@@ -70,6 +72,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     url: str
     reload: Callable[[], None]
     insecure_url: str = ""
+    page_url: str = ""
     ca_file: Path | None = None
     kubeconfig: Path | None = None
     credentials: Credentials | None = None
@@ -175,9 +178,21 @@ async def _listen(
         reload=functools.partial(_reload_files, cluster, context),
         kubeconfig=kubeconfig,
         insecure_url=insecure_url,
+        page_url=_page_url(cluster, url, insecure_url),
         ca_file=certificates.ca if certificates is not None else None,
         credentials=certificates,
     )
+
+
+def _page_url(cluster: Cluster, url: str, insecure_url: str) -> str:
+    """Return the URL of the page. It has the key of a session, unless its users need none (on the
+    insecure port) or the next request may reach another process."""
+    page = cluster.server.page
+    if page is None or not url:
+        return ""
+    if url == insecure_url or cluster.server.config.serving.workers > 1:
+        return f"{url}/ui/"
+    return page.sessions.make_link(url)
 
 
 def _temporary_folder(stack: AsyncExitStack) -> Path:

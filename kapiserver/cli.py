@@ -231,6 +231,8 @@ def _greeting(running: RunningServer) -> str:
     lines = [f"kapiserver {__version__} serves {running.url}"]
     if running.insecure_url and running.insecure_url != running.url:
         lines.append(f"  as administrator, without TLS: {running.insecure_url}")
+    if running.page_url:
+        lines.append(f"  look at it: {running.page_url}")
     if running.kubeconfig is not None:
         lines.append(f"  export KUBECONFIG={running.kubeconfig.resolve()}")
         lines.append("  kubectl get namespaces")

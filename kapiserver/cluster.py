@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.peers.peer_proxy import PeerProxy
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.apiserver.tracing.tracer import Tracer
+    from kapiserver.apiserver.ui.page import Page
     from kapiserver.storage.encryption.file import EncryptionFile
 
 
@@ -126,6 +127,7 @@ def _simulating(config: Config, parts: Parts) -> tuple[Config, Parts]:
             controllers=(*parts.controllers, *SIMULATORS),
             computed_groups=(*parts.computed_groups, *METRICS_GROUPS),
             metric_pages=LazyPages(),
+            page_features=(*parts.page_features, "simulation"),
         ),
     )
 
@@ -233,6 +235,8 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         },
         computed={added.group.name: added.read for added in parts.computed_groups},
         metric_pages=parts.metric_pages,
+        page=_page(config, parts),
+        paths=parts.paths,
         faults=parts.faults,
         plugin_chain=plugins.chain,
     )
@@ -301,6 +305,14 @@ def _tracer(config: Config) -> Tracer | None:
     from kapiserver.apiserver.tracing.tracer import make_tracer  # loads OpenTelemetry
 
     return make_tracer(config.debugging.tracing_config_file)
+
+
+def _page(config: Config, parts: Parts) -> Page | None:
+    if not config.serving.enable_ui:
+        return None
+    from kapiserver.apiserver.ui.page import Page  # reads the files of the page
+
+    return Page(tuple(parts.page_features))
 
 
 def _media_types(gates: FeatureGates) -> Sequence[MediaType]:

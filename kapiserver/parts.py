@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.admission.plugins import PLUGINS
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.context import CallGroup, ComputedGroup, Filter, MetricPages
+from kapiserver.apiserver.context import CallGroup, ComputedGroup, Filter, MetricPages, PathHandler
 from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.controllers.descriptor import ControllerDescriptor
@@ -32,6 +32,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     call_groups         groups that are served besides the declared ones; their resources are calls
     computed_groups     groups that are served besides the declared ones; their objects are computed
     metric_pages        answers scrapes below /metrics
+    paths               handlers of paths that are no resources, by path
+    page_features       what the page at /ui shows besides the API
     faults              called around every request
     kv                  an open store, closed with the server; replaces that of the configuration
     offloader           runs long work in threads
@@ -46,6 +48,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     call_groups: Sequence[CallGroup] = ()
     computed_groups: Sequence[ComputedGroup] = ()
     metric_pages: MetricPages | None = None
+    paths: Mapping[str, PathHandler] = field(default_factory=dict)
+    page_features: Sequence[str] = ()
     faults: Faults | None = None
     kv: KV | None = None
     offloader: Offloader | None = None

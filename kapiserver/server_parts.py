@@ -9,6 +9,8 @@ from kapiserver.api.resource_client import Client
 from kapiserver.apiserver.config import AuditSettings
 from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.metrics import Metrics
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.user import User
 from kapiserver.codecs.codec_factory import CodecFactory
@@ -19,11 +21,21 @@ if TYPE_CHECKING:
 
 
 def compose(server: Server, filters: Sequence[Filter]) -> Handler:
-    """Wrap the filters around the routes, the first in the list outermost."""
+    """Wrap the filters around the routes, the first in the list outermost. With the page at /ui,
+    they see its requests as requests of the API."""
     handle = route(server)
     for wrap in reversed(filters):
         handle = wrap(server, handle)
-    return handle
+    page = server.page
+    if page is None:
+        return handle
+    handle_request = handle
+
+    async def handle_routed(request: Request) -> AnyResponse:
+        page.route_to_api(request)
+        return await handle_request(request)
+
+    return handle_routed
 
 
 def new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:

@@ -1,4 +1,4 @@
-"""`kapiserver envtest|testing-server|replay`: flags, output and exit codes of these commands.
+"""`kapiserver envtest|testing-server|replay|ui`: flags, output and exit codes of these commands.
 
 `testing/` does the work and is loaded when a command runs.
 """
@@ -22,6 +22,7 @@ def add_testing_commands(commands: _Commands) -> None:
     _add_envtest(commands)
     _add_testing_server(commands)
     _add_replay(commands)
+    _add_ui(commands)
 
 
 def _add_envtest(commands: _Commands) -> None:
@@ -75,7 +76,8 @@ def _add_testing_server(commands: _Commands) -> None:
         "testing-server",
         help="run a test server for tests in any language",
         description="Run a test server in memory. When it is ready, it prints one line of JSON: "
-        "url, insecureUrl, ca, token, kubeconfig, pid, controlUrl, controlToken. At controlUrl it "
+        "url, insecureUrl, ca, token, kubeconfig, pid, controlUrl, controlToken, and "
+        "with --setting enable_ui=true pageUrl. At controlUrl it "
         "takes commands for time and other controls; GET /openapi.json there documents them. It "
         "ends at SIGTERM and SIGINT, and when its standard input is a pipe that is closed, as "
         "when the parent process ends.",
@@ -184,4 +186,30 @@ def _replay(options: argparse.Namespace) -> int:
         secure_port=options.secure_port,
         kubeconfig=options.kubeconfig_out,
     )
+    return 0
+
+
+def _add_ui(commands: _Commands) -> None:
+    ui = commands.add_parser(
+        "ui",
+        help="show the recording of a failed test as a page",
+        description="Serve the recording of a failed test, read-only, with a page that has a "
+        "slider over its time: the objects at each write, their history, and a timeline of what "
+        "controllers and the test did. Open the link that is printed; it can be used once.",
+    )
+    ui.set_defaults(command=_ui, verbose=0)
+    ui.add_argument(
+        "file", type=Path, metavar="RECORDING",
+        help="The recording that the report of a failed test names. This is required.",
+    )  # fmt: skip
+    ui.add_argument(
+        "--secure-port", type=port, default=0, metavar="PORT",
+        help="Port on which to serve the page and the API. Default: 0, a free port.",
+    )  # fmt: skip
+
+
+def _ui(options: argparse.Namespace) -> int:
+    from kapiserver.testing.history.replay import run_replay
+
+    run_replay(options.file, secure_port=options.secure_port, enable_ui=True)
     return 0

@@ -48,6 +48,7 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     goaway_chance   the part of the requests of HTTP/2 after which the client is sent to another
                     connection
     kubeconfig_out  file of an administrator's kubeconfig; None means a file in `cert_dir`
+    enable_ui       serve the page at /ui
     verbosity       1 logs each request, 2 debug messages too
     vmodule         another verbosity for each pattern of modules
     logging_format  `text` or `json`
@@ -63,6 +64,7 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     http2_max_streams_per_connection: int = 0
     goaway_chance: float = 0.0
     kubeconfig_out: Path | None = None
+    enable_ui: bool = False
     verbosity: int = 0
     vmodule: tuple[tuple[str, int], ...] = ()
     logging_format: str = "text"
@@ -96,14 +98,11 @@ class FeatureSettings(Struct, frozen=True, kw_only=True):
     feature_gates       names of the gates that are on
     runtime_config      API versions and resources to turn on or off: `api/beta=true,...`
     emulated_version    the Kubernetes release to emulate: `1.34` or `kube=1.34`; "" for the newest
-    min_compatibility_version   the oldest release that must read what is stored; "" for the one
-                        before that
     """
 
     feature_gates: FeatureGates = DEFAULT_GATES
     runtime_config: str = ""
     emulated_version: str = ""
-    min_compatibility_version: str = ""
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.peers.peer_proxy import PeerProxy
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
     from kapiserver.apiserver.tracing.tracer import Tracer
+    from kapiserver.apiserver.ui.page import Page
     from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.storage.cache.offload import Offloader
     from kapiserver.storage.objects.store_registry import StoreRegistry
@@ -92,6 +93,10 @@ class Server(Struct, frozen=True, kw_only=True):
     """The handlers of subresources that a program adds, by group, plural name and subresource."""
     metric_pages: MetricPages | None = None
     """Answers scrapes below /metrics; None if nothing is there."""
+    page: Page | None = None
+    """The page at /ui; None without --enable-ui."""
+    paths: Mapping[str, PathHandler] = field(default_factory=dict)
+    """The handlers of paths that a program adds, by path."""
     computed: Mapping[str, ReadComputed] = field(default_factory=dict)
     """What reads the groups whose objects are computed, by group."""
     host_reader: HostReader | None = None
@@ -115,6 +120,9 @@ Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]
 
 AggregatedHandler: TypeAlias = Callable[[Server, Request, "APIService"], Awaitable[AnyResponse]]
 """Passes a request on to the extension API server of an APIService."""
+
+PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
+"""Handles a non-resource request."""
 
 Filter: TypeAlias = Callable[[Server, Handler], Handler]
 """Returns a handler that wraps the next one; called once per server."""

@@ -130,6 +130,8 @@ class Request(Struct, kw_only=True, eq=False):
     remote      the client's address
     uri         path and query as the client sent them
     certificate the client's TLS certificate, or None
+    is_of_page  whether it came by /ui/proxy, so that the cookie of the page counts; `ui/page.py`
+                sets it, and drops the prefix from path and uri
 
     The client's connection, which the front that reads the request gives:
 
@@ -165,6 +167,7 @@ class Request(Struct, kw_only=True, eq=False):
     remote: str = ""
     uri: str = ""
     certificate: Certificate | None = None
+    is_of_page: bool = False
 
     read_body: Reader
     stream_body: Callable[[], AsyncIterator[bytes]] = _no_pieces

@@ -5,11 +5,8 @@ Resources have no routes of their own; one lookup in the scheme resolves them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
-
 from kapiserver.api.lazy import Lazy, lazy, loaded
-from kapiserver.apiserver.context import AggregatedHandler, Handler, Server
+from kapiserver.apiserver.context import AggregatedHandler, Handler, PathHandler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
 from kapiserver.apiserver.endpoints.handlers import HANDLERS, VerbHandler
@@ -20,9 +17,6 @@ from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, page_not_found
 from kapiserver.apiserver.target_resolver import resolve_target
-
-PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
-"""Handles a non-resource request."""
 
 PROXY_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 """The methods of requests that are passed on; OPTIONS has no verb."""
@@ -152,5 +146,5 @@ PATHS: dict[str, PathHandler] = {
 
 async def _handle_path(server: Server, request: Request) -> AnyResponse:
     first_segment = request.path.strip("/").partition("/")[0]
-    handle = PATHS.get(first_segment)
+    handle = PATHS.get(first_segment) or server.paths.get(request.path)
     return await handle(server, request) if handle is not None else page_not_found()

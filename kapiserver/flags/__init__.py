@@ -123,6 +123,13 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         "Default: kubeconfig in --data-dir.",
     )  # fmt: skip
     group.add_argument(
+        "--enable-ui", type=boolean, nargs="?", const=True, default=DEFAULTS.enable_ui,
+        metavar="BOOL",
+        help="Serve a page at /ui that shows objects, their history and the server. At start a "
+        "link is printed that signs an administrator in, once and within an hour; others sign in "
+        "with a bearer token. With several --workers there is no link. Default: false.",
+    )  # fmt: skip
+    group.add_argument(
         "--service-cluster-ip-range", default=DEFAULTS.service_cluster_ip_range, metavar="CIDR",
         help="Range from which Services get their cluster IPs; one IPv4 range, one IPv6 range or "
         "both, separated by a comma. The first address of the first range belongs to the Service "
@@ -151,12 +158,6 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
         help="Kubernetes release to emulate, such as 1.34 or kube=1.34, from "
         f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}: /version reports it, and the resources "
         f"and API versions are those of that release. Default: 1.{NEWEST_MINOR}.",
-    )  # fmt: skip
-    group.add_argument(
-        "--min-compatibility-version", action="append", default=[], metavar="VERSION",
-        help="Oldest Kubernetes release that must read what the server stores, such as 1.34 or "
-        f"kube=1.34, from 1.{OLDEST_MINOR} to the emulated one: objects are stored in versions "
-        "that it has. Default: the release before the emulated one.",
     )  # fmt: skip
 
 

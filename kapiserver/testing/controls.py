@@ -22,6 +22,7 @@ from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.concurrency.time_slice import unlimited_slices
 from kapiserver.testing.determinism import identifiers
 from kapiserver.testing.determinism.clock import TestClock
+from kapiserver.testing.determinism.clock_path import CLOCK_PATH, clock_handler
 from kapiserver.testing.determinism.identifiers import InlineOffloader, SeededIdentifiers
 from kapiserver.testing.durations import Duration, parse_seconds
 from kapiserver.testing.faults.faults import Faults
@@ -191,6 +192,8 @@ class Controls(Subject, ServerLoop):
             offloader=None if self._seed is None else InlineOffloader(),
             faults=self.faults,
             filters=(self.requests.filter, *FILTERS),
+            paths={CLOCK_PATH: clock_handler(self.clock)},
+            page_features=("clock",),
         )
 
     async def _attach(self, running: RunningServer, *, watch: bool) -> None:

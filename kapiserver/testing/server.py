@@ -209,6 +209,12 @@ class TestServer(Controls):
         return self.running.insecure_url
 
     @property
+    def page_url(self) -> str:
+        """The link to the page at /ui, which signs an administrator in once; "" unless
+        `enable_ui=True`."""
+        return self.running.page_url
+
+    @property
     def kubeconfig(self) -> Path:
         """The file of an administrator's kubeconfig; deleted with the server."""
         path = self.running.kubeconfig

@@ -32,6 +32,7 @@ NOT_RUN = {
     "docs/how-to/failing-tests.md": 1,
     "docs/how-to/helm.md": 1,
     "docs/how-to/install.md": 2,
+    "docs/how-to/page.md": 1,
     "docs/how-to/proxy.md": 2,
     "docs/how-to/several-servers.md": 1,
     "docs/how-to/shutdown.md": 3,

@@ -26,6 +26,7 @@ from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.insecure_port import refuse_web_pages
 from kapiserver.apiserver.filters.memory import limit_memory
 from kapiserver.apiserver.filters.metrics import record_metrics
+from kapiserver.apiserver.filters.page import serve_page
 from kapiserver.apiserver.filters.recovery import respond_to_errors
 from kapiserver.apiserver.filters.retry_after import send_retry_after
 from kapiserver.apiserver.filters.slow_requests import log_slow_requests
@@ -43,6 +44,7 @@ FILTERS: tuple[Filter, ...] = (
     apply_deadline,  # around every filter and handler that may take long
     refuse_web_pages,  # before authenticate: the insecure port has set the user
     audit_failed_authentication,  # outside authenticate, which raises the error
+    serve_page,  # before authenticate: the page needs no credentials, and its cookie names a user
     authenticate,  # before impersonate, which checks what the user may do
     trace_requests,  # after authenticate: it trusts the trace context of administrators alone
     audit_requests,  # before filters that refuse requests: these are recorded too

@@ -81,7 +81,7 @@ def _stop(stop: Callable[[], None], reason: str) -> Callable[[], None]:
 
 def _description(server: TestServer, api: ControlApi) -> dict[str, Any]:
     """Return what a test needs to know of the server."""
-    return {
+    description = {
         "url": server.url,
         "insecureUrl": server.insecure_url,
         "ca": str(server.ca or ""),
@@ -91,3 +91,6 @@ def _description(server: TestServer, api: ControlApi) -> dict[str, Any]:
         "controlUrl": api.url,
         "controlToken": api.token,
     }
+    if server.page_url:
+        description["pageUrl"] = server.page_url
+    return description

@@ -24,6 +24,7 @@ from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.kv.contract import KV, KVEvent, Revision
 from kapiserver.storage.sqlite.database import Write
 from kapiserver.testing.history.recorder import Recording, read
+from kapiserver.testing.history.recording_path import RECORDING_PATH, recording_handler
 from kapiserver.testing.state.memory_store import MemoryStore, open_memory_store
 
 READ_ONLY = "a recording is served read-only"
@@ -102,7 +103,14 @@ async def serve_recording(
     clock = StandingClock(_time_at(recording, at))
     store = await open_recording(recording, clock, at=at)
     config = config or Config.of(etcd_prefix=recording.root, authorization_mode=("AlwaysAllow",))
-    parts = Parts(clock=clock, kv=store, filters=(*FILTERS, read_only), controllers=())
+    parts = Parts(
+        clock=clock,
+        kv=store,
+        filters=(*FILTERS, read_only),
+        controllers=(),
+        paths={RECORDING_PATH: recording_handler(recording)},
+        page_features=("recording",),
+    )
     async with serve(config, parts) as running:
         yield running
 
@@ -132,9 +140,16 @@ def _write_line(event: KVEvent) -> str:
     return f"revision {event.revision}: {action} {event.key}"
 
 
-def run_replay(path: Path, *, at: int | None, secure_port: int, kubeconfig: Path | None) -> None:
-    """Serve a recording until a signal; print how kubectl reaches it. Raises OSError,
-    ValueError."""
+def run_replay(
+    path: Path,
+    *,
+    at: int | None = None,
+    secure_port: int,
+    kubeconfig: Path | None = None,
+    enable_ui: bool = False,
+) -> None:
+    """Serve a recording until a signal; print how kubectl reaches it, or where its page is. Raises
+    OSError, ValueError."""
     logs.set_up(logs.Verbosity(0))
     recording = read(path)
     config = Config.of(
@@ -142,6 +157,7 @@ def run_replay(path: Path, *, at: int | None, secure_port: int, kubeconfig: Path
         authorization_mode=("AlwaysAllow",),
         secure_port=secure_port,
         kubeconfig_out=kubeconfig,
+        enable_ui=enable_ui,
         shutdown_timeout=0,
     )
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -155,8 +171,9 @@ async def _serve_until_signal(recording: Recording, at: int | None, config: Conf
         revision = recording.revision if at is None else at
         name = recording.test or "the recording"
         assert running.kubeconfig is not None
+        page = f"{running.page_url}\n" if running.page_url else ""
         STANDARD_OUTPUT.write(
-            f"export KUBECONFIG={running.kubeconfig.absolute()}\n"
+            f"{page}export KUBECONFIG={running.kubeconfig.absolute()}\n"
             f"# {name} at revision {revision}, read-only\n"
         )
         await signals.stop.wait()

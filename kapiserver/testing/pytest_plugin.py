@@ -334,6 +334,21 @@ def kube_background(
         yield run
 
 
+@pytest.fixture
+def kube_command(kubeconfig: Path) -> Iterator[Callable[..., None]]:
+    """A function that starts a command with KUBECONFIG, and ends it when the test ends:
+    `kube_command("node", "operator.js", LOG_LEVEL="debug")`. Keywords are variables of its
+    environment. Its output is in the report of a test that fails."""
+    from kapiserver.testing.fixtures.commands import running_command
+
+    with ExitStack() as stack:
+
+        def run(*command: str, **environment: str) -> None:
+            stack.enter_context(running_command(command, kubeconfig, environment))
+
+        yield run
+
+
 def _run_in_thread(stack: ExitStack, context: AbstractAsyncContextManager[None], name: str) -> None:
     """Open the context on a thread; the stack closes it."""
     from kapiserver.testing.loop_thread import LoopThread

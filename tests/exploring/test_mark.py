@@ -1,6 +1,8 @@
-"""The mark explores the kopf operator of a test."""
+"""The mark explores the operator of a test."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +52,79 @@ def test_a_marked_test(pytester: pytest.Pytester, has_fault: bool) -> None:
                 f"*--kapiserver-plan {PLAN}",
             ]
         )
+
+
+COPIER = str(Path(__file__).parent / "copier.py")
+OTHERS = """
+import asyncio
+import os
+import ssl
+import sys
+
+import httpx
+import pytest
+import yaml
+
+PATH = "/api/v1/namespaces/default/configmaps"
+CONFIG_MAP = {"metadata": {"name": "a", "labels": {"copy": "yes"}}}
+
+
+def connect():
+    with open(os.environ["KUBECONFIG"]) as file:
+        config = yaml.safe_load(file)
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    headers = {"Authorization": f"Bearer {user['token']}"}
+    return httpx.AsyncClient(base_url=cluster["server"], headers=headers, verify=False)
+
+
+async def copy():
+    async with connect() as client:
+        while True:
+            items = (await client.get(PATH, params={"labelSelector": "copy"})).json()["items"]
+            for item in items:
+                name = item["metadata"]["name"]
+                secret = {"metadata": {"name": name}}
+                response = await client.post(PATH.replace("configmaps", "secrets"), json=secret)
+                if response.status_code != 409:
+                    response.raise_for_status()
+            await asyncio.sleep(0.1)
+
+
+def check(kube_apiserver, kube_client):
+    kube_client.httpx().post(PATH, json=CONFIG_MAP).raise_for_status()
+    kube_apiserver.objects.wait_for("secret/a", "create", timeout=5)
+
+
+@pytest.mark.kube_explore
+def test_background(kube_background, kube_apiserver, kube_client):
+    kube_background(copy)
+    check(kube_apiserver, kube_client)
+
+
+@pytest.mark.kube_explore
+def test_command(kube_command, kube_apiserver, kube_client):
+    kube_command(sys.executable, COPIER, "forgets")
+    check(kube_apiserver, kube_client)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [
+        ("background", "refuse@create:secrets:default:a:1=internal"),
+        ("command", "crash-before@create:secrets:default:a:1"),
+    ],
+)
+def test_other_operators(pytester: pytest.Pytester, name: str, plan: str) -> None:
+    """A coroutine that an error ends, and a command that looks only at new objects. The recording
+    of a plan that fails is saved."""
+    pytester.makepyfile(OTHERS.replace("COPIER", repr(COPIER)))
+    result = pytester.runpytest_subprocess(
+        f"--kapiserver-plan={plan}", "--kapiserver-record=recordings", "-k", name
+    )
+    result.assert_outcomes(failed=1, deselected=1)
+    result.stdout.fnmatch_lines(
+        ["*has not met create*", "*kapiserver replay recordings/plan-*.json.gz"]
+    )
+    assert len(list((pytester.path / "recordings").glob("plan-*.json.gz"))) == 1

@@ -1,7 +1,8 @@
 """Explores the operator of a test with the mark `kube_explore`: the test is the workload.
 
 The test runs three times as it is, and then once for each plan, each time with fresh fixtures. Each
-of its writes is a step. The operator is that of the fixture `kube_operator`.
+of its writes is a step. The operator is that of the fixture `kube_operator`, `kube_background` or
+`kube_command`.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ from kapiserver.exploring.running.session import Assignment, Pace
 
 T = TypeVar("T")
 PLAIN_PACE = Pace(quiet=0.5)
+LAST_RECORDING = "last-run.json.gz"
 
 
 class ItemRunner:
     """Runs a test again and again; its coroutines do not wait."""
 
-    def __init__(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    def __init__(
+        self, item: pytest.Item, nextitem: pytest.Item | None, recordings: Path | None
+    ) -> None:
         self._item = item
         self._nextitem = nextitem
+        self._recording = None if recordings is None else recordings / LAST_RECORDING
         self.steps = ()
         self.reports: list[pytest.TestReport] = []
         """The reports of the last run."""
@@ -46,7 +51,7 @@ class ItemRunner:
 
     async def run(self, assignment: Assignment) -> History:
         """Run the test under a plan and return what happened."""
-        run = self._item.stash[TEST_RUN] = TestRun(assignment)
+        run = self._item.stash[TEST_RUN] = TestRun(assignment, self._recording)
         self._item._initrequest()  # type: ignore[attr-defined]
         self.reports = runtestprotocol(self._item, log=False, nextitem=self._nextitem)
         del self._item.stash[TEST_RUN]
@@ -55,8 +60,15 @@ class ItemRunner:
             self.longest_gap = max(self.longest_gap, run.session.tracer.longest_gap)
         return run.history
 
-    def record(self, path: Path, name: str) -> None:
-        """Write nothing: explorations of tests save no recordings."""
+    def record(self, path: Path, name: str) -> None:  # noqa: ARG002 - a runner
+        """Give the recording of the last run a name."""
+        assert self._recording is not None
+        self._recording.rename(path)
+
+    def close(self) -> None:
+        """Remove the recording of the last run."""
+        if self._recording is not None:
+            self._recording.unlink(missing_ok=True)
 
 
 def explore_test(
@@ -66,9 +78,27 @@ def explore_test(
     seconds: float = 20.0,
     plans: int | None = None,
     seed: int = 0,
+    vary: bool = False,
 ) -> list[pytest.TestReport]:
     """Run a test as it is and under plans; return its reports. It fails if a plan fails."""
-    runner = ItemRunner(item, nextitem)
+    folder = item.config.getoption("--kapiserver-record")
+    plan = item.config.getoption(PLAN_OPTION)
+    options = Options(
+        seconds=seconds,
+        plans=plans,
+        seed=seed,
+        vary=vary,
+        only=[parse_plan(plan)] if plan else (),
+        recordings=Path(folder) if folder else None,
+    )
+    runner = ItemRunner(item, nextitem, options.recordings)
+    try:
+        return _explore(item, runner, options)
+    finally:
+        runner.close()
+
+
+def _explore(item: pytest.Item, runner: ItemRunner, options: Options) -> list[pytest.TestReport]:
     histories = []
     for _ in range(PLAIN_RUNS):
         histories.append(_run_now(runner.run(Assignment(plan=PLAIN, pace=PLAIN_PACE))))
@@ -77,10 +107,6 @@ def explore_test(
     reports = runner.reports
     if problem := problem_of(histories):
         return _failed(reports, f"the test cannot be explored: {problem}")
-    plan = item.config.getoption(PLAN_OPTION)
-    options = Options(
-        seconds=seconds, plans=plans, seed=seed, only=[parse_plan(plan)] if plan else ()
-    )
     result = Exploration()
     work = plan_work(SETUP, options, histories, runner.longest_gap, result)
     _run_now(work.run(runner))

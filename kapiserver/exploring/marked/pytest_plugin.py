@@ -27,8 +27,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(seconds=20, plans=None, seed=0): run the test again and again, each time with "
-        "something done to the operator of kube_operator, and fail if that shows a fault.",
+        f"{MARKER}(seconds=20, plans=None, seed=0, vary=False): run the test again and again, each "
+        "time with something done to the operator of kube_operator, kube_background or "
+        "kube_command, and fail if that shows a fault.",
     )
 
 
@@ -55,8 +56,8 @@ def pytest_fixture_setup(
     run = request.node.stash.get(TEST_RUN, None)
     if run is not None and fixturedef.argname == "kube_apiserver":
         run.attach(value)
-    if run is not None and fixturedef.argname == "kube_operator":
-        value = run.run_operator
+    if run is not None and fixturedef.argname in run.fixtures:
+        value = run.fixtures[fixturedef.argname]
         assert fixturedef.cached_result is not None
         fixturedef.cached_result = (value, fixturedef.cached_result[1], None)
     return value

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -49,20 +49,24 @@ class Launcher(Protocol):
 
 
 class CommandLauncher:
-    """Starts a command in a process group of its own, with KUBECONFIG in its environment."""
+    """Starts a command in a process group of its own, with KUBECONFIG and other variables in its
+    environment."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> None:
         self._command = tuple(command)
+        self._environment = environment or {}
 
     async def launch(self, kubeconfig: Path, on_exit: Callable[[int], None]) -> Program:
         """Start the command. Raises OSError."""
-        environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1"}
+        variables = {**os.environ, "PYTHONUNBUFFERED": "1", **self._environment}
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env=environment,
+            env={**variables, "KUBECONFIG": str(kubeconfig)},
             start_new_session=True,
         )
         return _Command(process, on_exit)

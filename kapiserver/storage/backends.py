@@ -21,12 +21,13 @@ from kapiserver.storage.errors import Refused, Unavailable
 from kapiserver.storage.etcd.config import EtcdSettings
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.kv.flag import Flag
+from kapiserver.storage.postgresql.config import PostgresqlSettings
 from kapiserver.storage.sqlite.config import SqliteSettings
 
 MEMORY = ":memory:"
 """The location of a store that only lives in this process."""
 START_TIMEOUT_SECONDS = 20.0
-"""How long to retry an etcd that does not answer, because it may be starting too."""
+"""How long to retry a server that does not answer, because it may be starting too."""
 START_RETRY_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class BackendSections(Struct, frozen=True, kw_only=True):
 
     sqlite: SqliteSettings = SqliteSettings()
     etcd: EtcdSettings = EtcdSettings()
+    postgresql: PostgresqlSettings = PostgresqlSettings()
 
 
 def backend_flags() -> dict[str, tuple[Flag, ...]]:
@@ -95,11 +97,31 @@ async def _open_etcd(location: Location, sections: BackendSections) -> KV:
 
     endpoints = tuple(map(_endpoint, location.address.split(",")))
     config = sections.etcd.config(endpoints, location.root)
+    return await _retry(lambda: open_etcd(config))
+
+
+async def _open_postgresql(location: Location, sections: BackendSections) -> KV:
+    try:
+        from kapiserver.storage.postgresql.store import PostgresqlConfig, open_postgresql
+    except ModuleNotFoundError as error:
+        raise ValueError(f"postgresql: {error}: pip install 'kapiserver[postgresql]'") from error
+
+    settings = sections.postgresql
+    config = PostgresqlConfig(
+        address=f"postgresql:{location.address}",
+        schema=settings.postgresql_schema,
+        max_connections=settings.postgresql_max_connections,
+    )
+    return await _retry(lambda: open_postgresql(config, clock=location.clock))
+
+
+async def _retry(open_once: Callable[[], Awaitable[KV]]) -> KV:
+    """Open a store, and try again for a while if its server does not answer."""
     loop = asyncio.get_running_loop()
     started = loop.time()
     while True:
         try:
-            return await open_etcd(config)
+            return await open_once()
         except Refused:
             raise
         except Unavailable as error:
@@ -137,6 +159,13 @@ BACKENDS = (
         name="etcd",
         usage="etcd:URL,URL,...",
         open=_open_etcd,
+        shared=True,
+        durable=True,
+    ),
+    Backend(
+        name="postgresql",
+        usage="postgresql://USER@HOST:PORT/DATABASE",
+        open=_open_postgresql,
         shared=True,
         durable=True,
     ),

@@ -21,11 +21,13 @@ from kapiserver.storage.etcd import transport as etcd_transport
 from kapiserver.storage.etcd.config import TRANSPORTS, EtcdConfig, EtcdTransport
 from kapiserver.storage.etcd.store import EtcdStore, open_etcd
 from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.postgresql.store import PostgresqlConfig, open_postgresql
 from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.testing.state.memory_store import open_memory_store
 from tests.clock import ManualClock
 from tests.storage.etcd_server import Member, programs, shared_etcd, version
 from tests.storage.invariants import check_file, check_store
+from tests.storage.postgresql_server import binaries, shared_postgresql
 
 
 @pytest.fixture
@@ -90,6 +92,16 @@ def _over(etcd: Path, transport: EtcdTransport) -> Opening:
     return open_fresh
 
 
+@asynccontextmanager
+async def _postgresql(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
+    # Tests of one worker share a server; each uses its own schema.
+    store = await open_postgresql(
+        PostgresqlConfig(address=shared_postgresql().url, schema=uuid.uuid4().hex), clock=clock
+    )
+    yield store
+    await store.close()
+
+
 Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
 
 BACKENDS: dict[str, Opening] = {
@@ -101,6 +113,7 @@ BACKENDS: dict[str, Opening] = {
         for program in programs()
         for transport in TRANSPORTS
     },
+    **({"postgresql": _postgresql} if binaries() else {}),
 }
 
 

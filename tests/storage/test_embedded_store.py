@@ -20,11 +20,11 @@ import pytest
 from kapiserver.storage.backends import backend_of, open_store
 from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
 from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
+from kapiserver.storage.kv.expiry import EXPIRY_RETRY_SECONDS
 from kapiserver.storage.kv.prefix import prefix_end
 from kapiserver.storage.sqlite import embedded_store
 from kapiserver.storage.sqlite.database import WAL_LIMIT
 from kapiserver.storage.sqlite.embedded_store import (
-    EXPIRY_RETRY_SECONDS,
     EmbeddedStore,
     open_embedded,
 )

@@ -15,7 +15,12 @@ from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
 
-SHARED_AND_DURABLE = {"memory": (False, False), "file": (False, True), "etcd": (True, True)}
+SHARED_AND_DURABLE = {
+    "memory": (False, False),
+    "file": (False, True),
+    "etcd": (True, True),
+    "postgresql": (True, True),
+}
 
 
 def after(revision: Revision, count: int = 1) -> Revision:

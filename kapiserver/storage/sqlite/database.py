@@ -36,10 +36,10 @@ from kapiserver.storage.kv.contract import (
     Revision,
 )
 from kapiserver.storage.kv.prefix import prefix_end
+from kapiserver.storage.kv.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite.damage import check_row, expiry_checksum, find_damage, row_checksum
 from kapiserver.storage.sqlite.errors import translate_errors
 from kapiserver.storage.sqlite.layout import check_layout, update_layout
-from kapiserver.storage.sqlite.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite.wal import has_lost_transactions, wal_size
 
 EMPTY_STORE_REVISION = Revision(1)

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
-from kapiserver.storage.concurrency.clock import Clock, SystemClock, Timer
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import (
     Conflict,
     Damaged,
@@ -41,6 +41,7 @@ from kapiserver.storage.kv.contract import (
     Revision,
     Watch,
 )
+from kapiserver.storage.kv.expiry import Expiry
 from kapiserver.storage.kv.watch import KVWatch, WatchIndex
 from kapiserver.storage.sqlite.database import Database, Write
 from kapiserver.storage.sqlite.jobs import MAX_BATCH, Job, JobResult, run_batch, updated_write_error
@@ -58,13 +59,10 @@ COMPACTION_STEP = 100
 """Revisions compacted in one transaction, so that no write waits long."""
 VACUUM_STEP = 100
 """Pages returned to the file system between two batches of writes."""
-EXPIRY_STEP = 500
-EXPIRY_RETRY_SECONDS = 10.0
-"""Seconds between a failed deletion of expired keys and the next attempt."""
 LARGE_FILE = 512 << 20
 """A file of more bytes is checked for damage while it is served: the check takes seconds."""
 MAX_TIMER_SECONDS = 3600.0
-"""The maximum time of a timer. A longer wait has several, because the wall clock may change."""
+"""Seconds after which the expiring keys are read again, because the wall clock may change."""
 
 _log = logging.getLogger(__name__)
 
@@ -88,9 +86,15 @@ class EmbeddedStore(KV):
         self._revision = Revision(0)
         self._compacted = Revision(0)
         self._watches = WatchIndex()
-        self._expiry_timer: Timer | None = None
-        self._expiry_timer_time = float("inf")
         self._tasks = BackgroundTasks[None]()
+        self._expiry = Expiry[Write](
+            clock,
+            self._tasks,
+            expired=lambda now, limit: self._submit(lambda db: db.expired_writes(now, limit)),
+            delete=self._submit,
+            next_expiry=lambda: self._submit(Database.next_expiry),
+            longest_wait=MAX_TIMER_SECONDS,
+        )
         self._compaction_lock = asyncio.Lock()
         self._write_error = ""
         """The error of the last writes, "" if they succeeded; set by the writer thread."""
@@ -107,8 +111,8 @@ class EmbeddedStore(KV):
         opened: asyncio.Future[Any] = self._loop.create_future()
         self._open_job = Job(lambda _: None, opened)
         self._writer.start()
-        self._revision, self._expiry_timer_time = await opened
-        self._set_expiry_timer(self._expiry_timer_time)
+        self._revision, next_expiry = await opened
+        self._expiry.schedule(next_expiry)
         if self._is_large():
             self._tasks.start(self._check_large_file())
 
@@ -195,8 +199,7 @@ class EmbeddedStore(KV):
             self._closed = True
             if self._checking is not None:
                 self._checking.interrupt()
-            if self._expiry_timer is not None:
-                self._expiry_timer.cancel()
+            self._expiry.stop()
             for task in tuple(self._tasks):
                 task.cancel()
             for watch in self._watches:
@@ -310,53 +313,14 @@ class EmbeddedStore(KV):
             self._watches.dispatch(events)
         for result in results:
             work, future = result.job.work, result.job.future
-            if isinstance(work, Write) and work.expires and work.expires < self._expiry_timer_time:
-                self._set_expiry_timer(work.expires)
+            if isinstance(work, Write) and work.expires and work.expires < self._expiry.at:
+                self._expiry.schedule(work.expires)
             if future.done():  # the caller was cancelled
                 continue
             if isinstance(result.outcome, Exception):
                 future.set_exception(result.outcome)
             else:
                 future.set_result(result.outcome)
-
-    def _set_expiry_timer(self, at: float) -> None:
-        """Set the timer for the next expiry."""
-        if self._expiry_timer is not None:
-            self._expiry_timer.cancel()
-            self._expiry_timer = None
-        self._expiry_timer_time = at
-        if at != float("inf") and not self._closed:
-            wait = min(at - self._clock.now(), MAX_TIMER_SECONDS)
-            if wait > 0:
-                self._expiry_timer = self._clock.call_later(wait, self._start_expiry)
-            else:
-                self._start_expiry()
-
-    def _start_expiry(self) -> None:
-        self._tasks.start(self._expire())
-
-    async def _expire(self) -> None:
-        """Delete expired keys, then set the timer for the next expiry, or for a retry."""
-        now = self._clock.now()
-        try:
-            expiries = await self._submit(
-                lambda database: database.expired_writes(now, EXPIRY_STEP)
-            )
-            outcomes = await asyncio.gather(*map(self._submit, expiries), return_exceptions=True)
-            errors = [
-                outcome
-                for outcome in outcomes
-                # Conflict: the key was written again meanwhile.
-                if isinstance(outcome, BaseException) and not isinstance(outcome, Conflict)
-            ]
-            del outcomes  # an error that this frame kept would be in a cycle with it
-            if errors:
-                raise errors.pop(0)
-            at = await self._submit(Database.next_expiry)
-        except StorageError as error:
-            _log.info("deleting expired keys failed: %s", error)
-            at = self._clock.now() + EXPIRY_RETRY_SECONDS
-        self._set_expiry_timer(at)
 
     # On the writer thread.
 

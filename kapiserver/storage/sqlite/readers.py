@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from kapiserver.storage.kv.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite.database import Database
-from kapiserver.storage.sqlite.remaining_count import RemainingCounts
 
 T = TypeVar("T")
 

@@ -72,7 +72,7 @@ class MemoryStore(EmbeddedStore):
         if events:
             self._revision = events[-1].revision
             self._watches.dispatch(events)
-            self._set_expiry_timer(self._database.next_expiry())
+            self._expiry.schedule(self._database.next_expiry())
 
     def write_at(self, write: Write, revision: Revision) -> None:
         """Apply a write that gets this revision, which must be greater than the current one. Raises

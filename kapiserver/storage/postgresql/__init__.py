@@ -1,0 +1,1 @@
+"""The backend postgresql: a revisioned key-value store in a schema of a PostgreSQL database."""

@@ -1,0 +1,174 @@
+"""The tables and functions of a store in PostgreSQL, and the versions of their layout.
+
+    log         every version of every key, one row per revision; a NULL value is a deletion.
+                `previous` is the revision of the replaced version, 0 if there is none
+    current     the current revision of each existing key; small rows, so that counting is fast
+    expiry      when the version of a revision expires, in seconds since the epoch; rows of replaced
+                versions are deleted when they are due
+    state       one row: the newest revision
+    compaction  one row: the revision below which history is compacted
+    layout      one row: the version of the layout
+
+Keys are `bytea`, which PostgreSQL compares byte by byte: no collation changes their order, and a
+range may begin at a key with a zero byte. The schema holds nothing else, so one role that owns the
+schema is all the rights that a store needs.
+
+`apply_writes` locks the row of `state` until its transaction ends, so that revisions are committed
+in their order and no reader sees a gap. `compact` locks the row of `compaction` and only deletes
+rows that no writer reads, so that it never waits for a writer and no writer waits for it.
+
+    layout        what happens              next layout
+    none          all is created            1
+    1             nothing                   1
+    2 and later   `Refused` is raised       as it is; written by a newer kapiserver
+"""
+
+from __future__ import annotations
+
+import asyncpg
+
+from kapiserver.storage.errors import Refused
+
+LAYOUT = 1
+
+_MIGRATION_LOCK = 0x6B617069  # "kapi"
+"""The key of the advisory lock that servers which start at the same time take in turn."""
+
+# CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even if there is nothing to do.
+_SCHEMA_EXISTS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)"
+_NEW = """
+CREATE TABLE {schema}.log (
+    revision bigint PRIMARY KEY,
+    key bytea NOT NULL,
+    previous bigint NOT NULL,
+    deleted boolean NOT NULL,
+    checksum bigint NOT NULL,
+    value bytea
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 5000,
+    toast.autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX log_by_key ON {schema}.log (key, revision DESC) INCLUDE (deleted);
+CREATE TABLE {schema}.current (key bytea PRIMARY KEY, revision bigint NOT NULL) WITH (
+    fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000
+);
+CREATE TABLE {schema}.expiry (revision bigint PRIMARY KEY, at double precision NOT NULL);
+CREATE INDEX expiry_by_time ON {schema}.expiry (at);
+CREATE TABLE {schema}.state (revision bigint NOT NULL) WITH (fillfactor = 10);
+CREATE TABLE {schema}.compaction (revision bigint NOT NULL);
+CREATE TABLE {schema}.layout (version integer NOT NULL);
+INSERT INTO {schema}.state VALUES (1);
+INSERT INTO {schema}.compaction VALUES (0);
+INSERT INTO {schema}.layout VALUES (1);
+
+CREATE FUNCTION {schema}.apply_writes(
+    keys bytea[], contents bytea[], expected bigint[], expires double precision[],
+    checksums bigint[]
+) RETURNS TABLE (place bigint, written bigint, found bigint, content bytea)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    before bigint;
+    newest bigint;
+BEGIN
+    SELECT revision INTO before FROM {schema}.state FOR UPDATE;
+    -- A statement after the lock sees all that earlier writers committed.
+    RETURN QUERY
+    WITH compared AS (
+        SELECT write.*, coalesce(c.revision, 0) AS found
+        FROM unnest(keys, contents, expected, expires, checksums)
+            WITH ORDINALITY AS write (key, content, expected, expires, checksum, place)
+        LEFT JOIN {schema}.current c ON c.key = write.key
+    ), applied AS (
+        SELECT *, before + row_number() OVER (ORDER BY place) AS revision
+        FROM compared WHERE found = expected
+    ), logged AS (
+        INSERT INTO {schema}.log (revision, key, previous, deleted, checksum, value)
+        SELECT revision, key, found, content IS NULL, checksum, content FROM applied
+    ), put AS (
+        INSERT INTO {schema}.current (key, revision)
+        SELECT key, revision FROM applied WHERE content IS NOT NULL
+        ON CONFLICT (key) DO UPDATE SET revision = excluded.revision
+    ), removed AS (
+        DELETE FROM {schema}.current c USING applied a WHERE c.key = a.key AND a.content IS NULL
+    ), expiring AS (
+        INSERT INTO {schema}.expiry SELECT revision, expires FROM applied WHERE expires > 0
+    )
+    SELECT c.place, a.revision, c.found,
+        CASE WHEN a.revision IS NULL AND c.expected > 0 THEN l.value END
+    FROM compared c LEFT JOIN applied a ON a.place = c.place
+    LEFT JOIN {schema}.log l ON l.revision = c.found AND a.revision IS NULL AND c.expected > 0;
+
+    SELECT max(revision) INTO newest FROM {schema}.log;
+    IF newest > before THEN
+        UPDATE {schema}.state SET revision = newest;
+        PERFORM pg_notify({channel}, newest::text);
+    END IF;
+END $body$;
+
+CREATE FUNCTION {schema}.compact(target bigint, step bigint) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    done bigint;
+    goal bigint;
+BEGIN
+    SELECT revision INTO done FROM {schema}.compaction FOR UPDATE;
+    goal := least(target, done + step);
+    IF goal <= done THEN
+        RETURN done;
+    END IF;
+    DELETE FROM {schema}.log WHERE revision IN (
+        SELECT previous FROM {schema}.log
+        WHERE revision > done AND revision <= goal AND previous > 0
+    );
+    DELETE FROM {schema}.log WHERE revision >= done AND revision < goal AND deleted;
+    UPDATE {schema}.compaction SET revision = goal;
+    RETURN goal;
+END $body$;
+"""
+
+
+async def update_layout(connection: asyncpg.Connection, schema: str) -> None:
+    """Create the schema with its tables and functions, unless they exist. Servers that start at the
+    same time take turns. Raises Refused for a newer layout or a schema that holds other tables, and
+    the errors of asyncpg."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+        version = await _layout(connection, schema)
+        if version > LAYOUT:
+            raise Refused(
+                f"the schema {schema} was written by a newer kapiserver (layout {version})"
+            )
+        if not version:
+            channel = f"'{channel_of(schema)}'"
+            if not await connection.fetchval(_SCHEMA_EXISTS, schema):
+                await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
+            await connection.execute(_NEW.format(schema=quoted(schema), channel=channel))
+
+
+async def _layout(connection: asyncpg.Connection, schema: str) -> int:
+    """Return the version of the layout of a schema, 0 if it is absent or empty."""
+    tables = {
+        row["tablename"]
+        for row in await connection.fetch(
+            "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = $1", schema
+        )
+    }
+    if not tables:
+        return 0
+    if not {"layout", "log", "current", "state"} <= tables:
+        raise Refused(f"the schema {schema} holds tables of another program")
+    version: int = await connection.fetchval(f"SELECT version FROM {quoted(schema)}.layout")
+    return version
+
+
+def quoted(name: str) -> str:
+    """Return a name as a quoted identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def channel_of(schema: str) -> str:
+    """Return the channel on which servers that share a schema are notified of writes."""
+    return f"kapiserver_{schema}".replace("'", "''")

@@ -1,0 +1,427 @@
+"""The PostgreSQL store: `KV` over tables in a schema, for any number of servers.
+
+Writes go through a queue and share transactions. The events of a server's own writes reach its
+watches as soon as the transaction is committed; those of other servers are read from the log when
+PostgreSQL notifies this server. Events are delivered in the order of their revisions, which have no
+gap: a write whose revision is not the next makes the server read the log first.
+
+After a failover to a server that lacks an acknowledged write, the last event that this server saw
+is not in the log. Then all watches end, so that their clients list again.
+
+Knows no SQL (`reader.py`, `write_queue.py` and `layout.py` do) and no object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
+from kapiserver.storage.errors import (
+    Compacted,
+    Conflict,
+    FutureRevision,
+    Refused,
+    StorageError,
+    Unavailable,
+)
+from kapiserver.storage.kv.contract import (
+    KV,
+    EventSink,
+    GetResult,
+    HistoryPage,
+    KVEvent,
+    RangeResult,
+    Revision,
+    Watch,
+)
+from kapiserver.storage.kv.expiry import Expiry
+from kapiserver.storage.kv.watch import HISTORY_PAGE, KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.postgresql.connections import Connections
+from kapiserver.storage.postgresql.reader import Reader
+from kapiserver.storage.postgresql.rows import Version, Write, version
+from kapiserver.storage.postgresql.write_queue import WriteQueue
+
+COMPACTION_STEP = 1000
+"""Revisions compacted in one transaction, so that none runs for long."""
+CHECK_SECONDS = 10.0
+"""Interval of checks that the connection which listens still has a peer, and that no event is
+missing."""
+RETRY_SECONDS = 0.2
+"""Pause before a broken connection is replaced; doubled after each failure up to the maximum."""
+MAX_RETRY_SECONDS = 1.0
+EXPIRY_CHECK_SECONDS = 60.0
+"""Seconds after which expired keys are looked for at the latest: other servers may have written
+them and then died."""
+
+_log = logging.getLogger(__name__)
+
+
+class PostgresqlConfig(Struct, frozen=True, kw_only=True):
+    """The configuration of one store in PostgreSQL.
+
+    address          postgresql://USER@HOST:PORT/DATABASE?PARAMETERS
+    schema           the schema of the tables
+    max_connections  the maximum number of connections
+    """
+
+    address: str
+    schema: str = "kapiserver"
+    max_connections: int = 8
+
+
+class PostgresqlStore(KV):
+    """A store in PostgreSQL. Made by `open_postgresql`; runs on the event loop it was opened on."""
+
+    shared = True
+    durable = True
+
+    def __init__(self, config: PostgresqlConfig, clock: Clock) -> None:
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._connections = Connections(
+            config.address, schema=config.schema, limit=config.max_connections
+        )
+        self._reader = Reader(self._connections)
+        self._tasks = BackgroundTasks[None]()
+        self._writes = WriteQueue(self._connections, self._tasks, self._on_own_events)
+        self._expiry = Expiry[Write](
+            clock,
+            self._tasks,
+            expired=self._reader.expired_writes,
+            delete=self._write,
+            next_expiry=self._next_expiry,
+            longest_wait=EXPIRY_CHECK_SECONDS,
+        )
+        self._revision = Revision(0)
+        self._last_event: KVEvent | None = None
+        """The last event that the watches received, None if they received none."""
+        self._start_version: Version | None = None
+        """What was written at `_revision` when the watches began there."""
+        self._compacted = Revision(0)
+        self._compact_statement = self._connections.statement(
+            "SELECT {schema}.compact($1, $2) AS done"
+        )
+        self._watches = WatchIndex()
+        self._recent = RecentEvents(self._revision)
+        self._revision_changed = asyncio.Event()
+        self._newest_known = Revision(0)
+        """The newest revision that any message told of; greater than `_revision` while events are
+        to be read from the log."""
+        self._wake_reader = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._next_revision_read: asyncio.Task[Revision] | None = None
+        self._revision_lock = asyncio.Lock()
+        self._closed = False
+
+    async def open(self) -> None:
+        """Connect, create missing tables, read the revision and start to listen. Raises Refused,
+        Unavailable, OSError, ValueError."""
+        try:
+            await self._connections.open()
+            await self._listen()
+            await self._begin_at_newest()
+            next_expiry = await self._next_expiry()
+        except BaseException:
+            await self._connections.close()
+            raise
+        self._tasks.start(self._run_listening())
+        self._tasks.start(self._run_reading())
+        self._expiry.schedule(next_expiry)
+
+    # KV.
+
+    @property
+    def compacted(self) -> Revision:
+        return self._compacted
+
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
+        self._check_open()
+        return await self._reader.get(key, revision)
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
+    ) -> RangeResult:
+        self._check_open()
+        return await self._reader.range(prefix, start, limit, revision)
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
+        return await self._write(Write(key, value, 0, self._expires(ttl)))
+
+    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
+        _check_expected(key, expected)
+        return await self._write(Write(key, value, expected, self._expires(ttl)))
+
+    async def delete(self, key: str, *, expected: Revision) -> Revision:
+        _check_expected(key, expected)
+        return await self._write(Write(key, None, expected))
+
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
+        self._check_open()
+        watch = KVWatch(self, prefix, after, sink)
+        self._watches.add(watch)
+        if not watch.live:
+            self._tasks.start(watch.replay())
+        return watch
+
+    async def current_revision(self) -> Revision:
+        # Callers that arrive during a read share the next one.
+        self._check_open()
+        if self._next_revision_read is None:
+            self._next_revision_read = self._loop.create_task(self._read_revision())
+            self._next_revision_read.add_done_callback(_retrieve_exception)
+        try:
+            return await asyncio.shield(self._next_revision_read)
+        except asyncio.CancelledError:
+            self._check_open()  # the store was closed: the read was cancelled, not the caller
+            raise
+
+    async def writable(self) -> None:
+        if not self._writes.error:
+            return
+        (row,) = await self._connections.read(
+            "SELECT current_setting('transaction_read_only') = 'on' AS read_only"
+        )
+        if row["read_only"]:
+            raise Refused("postgresql: the server only reads")
+
+    async def compact(self, revision: Revision) -> None:
+        self._check_open()
+        current = await self.current_revision()
+        if revision > current:
+            raise FutureRevision(revision, current=current)
+        while self._compacted < revision:
+            (row,) = await self._connections.write(
+                self._compact_statement, revision, COMPACTION_STEP
+            )
+            self._compacted = max(self._compacted, min(row["done"], revision))
+        self._recent = RecentEvents(self._revision)  # drop compacted events here too
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._expiry.stop()
+        tasks: list[asyncio.Task[object]] = [*self._tasks]
+        if self._next_revision_read is not None:
+            tasks.append(self._next_revision_read)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        error = Unavailable("the store is closed")
+        self._writes.end(error)
+        for watch in self._watches:
+            watch.end(error)
+        await self._connections.close()
+
+    # WatchSource.
+
+    @property
+    def revision(self) -> Revision:
+        """The revision up to which the watches have received all events."""
+        return self._revision
+
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
+    ) -> HistoryPage:
+        if not previous and (recent := self._recent.history(prefix, after, until)):
+            return recent
+        self._check_open()
+        return await self._reader.history(prefix, after, until, limit, previous=previous)
+
+    def remove_watch(self, watch: KVWatch) -> None:
+        """Stop delivering events to the watch."""
+        self._watches.discard(watch)
+
+    def call_when_current(self, callback: Callable[[], None]) -> None:
+        """Call back when the events of all acknowledged writes, of any server, were delivered."""
+        self._tasks.start(self._call_when_current(callback))
+
+    async def _call_when_current(self, callback: Callable[[], None]) -> None:
+        try:
+            revision = await self.current_revision()
+        except StorageError:
+            return
+        self._learn_of(revision)
+        while self._revision < revision:
+            await self._revision_changed.wait()
+        callback()
+
+    # Events.
+
+    def _on_own_events(self, events: Sequence[KVEvent]) -> None:
+        """Deliver the events of a transaction of this server, if no other is missing before."""
+        if events[0].revision == self._revision + 1:
+            self._dispatch(events)
+        else:
+            self._learn_of(events[-1].revision)
+
+    def _learn_of(self, revision: int) -> None:
+        """Read the log if a revision is newer than the delivered events."""
+        if revision > self._revision:
+            self._newest_known = max(self._newest_known, Revision(revision))
+            self._wake_reader.set()
+
+    def _dispatch(self, events: Sequence[KVEvent]) -> None:
+        self._last_event = events[-1]
+        self._revision = self._last_event.revision
+        self._recent.add(events)
+        self._watches.dispatch(events)
+        self._revision_changed.set()
+        self._revision_changed = asyncio.Event()
+
+    async def _run_reading(self) -> None:
+        """Read the events of other servers from the log, for ever."""
+        pause = RETRY_SECONDS
+        while True:
+            await self._wake_reader.wait()
+            self._wake_reader.clear()
+            try:
+                while self._revision < self._newest_known:
+                    await self._read_events()
+                pause = RETRY_SECONDS
+            except Compacted as error:
+                await self._start_over(error)
+            except StorageError as error:
+                _log.warning("events after revision %d: %s", self._revision, error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, MAX_RETRY_SECONDS)
+                self._wake_reader.set()
+
+    async def _read_events(self) -> None:
+        """Read and deliver one page of events."""
+        after = self._revision
+        page = await self._reader.history(
+            "", after, self._newest_known, HISTORY_PAGE, previous=False
+        )
+        # This server's own writes may have been delivered meanwhile.
+        events = [event for event in page.events if event.revision > self._revision]
+        if events:
+            self._dispatch(events)
+        elif self._revision == after:
+            self._newest_known = after  # nothing is there: the message was of a lost history
+
+    async def _start_over(self, error: Compacted) -> None:
+        """End all watches, in one iteration of the event loop, so that no new watch starts in the
+        gap, and continue at the newest revision."""
+        try:
+            await self._begin_at_newest()
+        except StorageError:
+            self._wake_reader.set()
+            return
+        for watch in self._watches:
+            watch.end(error)
+
+    async def _begin_at_newest(self) -> None:
+        """Deliver events from the newest revision on."""
+        newest = await self._reader.revision()
+        self._start_version = await self._reader.version(newest)
+        self._revision = self._newest_known = newest
+        self._last_event = None
+        self._recent = RecentEvents(newest)
+
+    # Listening.
+
+    async def _listen(self) -> None:
+        self._lost.clear()
+        await self._connections.listen(self._learn_of, self._lost.set)
+
+    async def _run_listening(self) -> None:
+        """Replace the connection that listens when it ends, for ever."""
+        while True:
+            try:
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await self._lost.wait()
+            except TimeoutError:
+                await self._check_listening()
+                continue
+            await self._listen_again()
+
+    async def _check_listening(self) -> None:
+        """Find a connection without a peer; it would never deliver a message."""
+        try:
+            await self._connections.check_listening()
+            self._learn_of(await self.current_revision())
+        except StorageError as error:
+            _log.debug("the connection that listens: %s", error)
+            self._lost.set()
+
+    async def _listen_again(self) -> None:
+        pause = RETRY_SECONDS
+        while True:
+            self._connections.stop_listening()
+            try:
+                await self._listen()
+                await self._resume()
+            except StorageError as error:
+                _log.warning("no events from postgresql: %s", error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, MAX_RETRY_SECONDS)
+            else:
+                return
+
+    async def _resume(self) -> None:
+        """Continue after the last delivered event, if the store still has it."""
+        newest = await self._reader.revision()
+        delivered = self._last_event
+        stored = await self._reader.version(delivered.revision if delivered else self._revision)
+        expected = version(delivered) if delivered else self._start_version
+        if newest < self._revision or stored != expected:
+            _log.error(
+                "PostgreSQL has lost writes up to revision %d: it failed over to a server that had "
+                "not received them",
+                self._revision,
+            )
+            await self._start_over(Compacted(self._revision, oldest=newest))
+        else:
+            self._learn_of(newest)
+
+    # Calls.
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed")
+
+    def _expires(self, ttl: int) -> float:
+        return self._clock.now() + ttl if ttl else 0
+
+    async def _write(self, write: Write) -> Revision:
+        self._check_open()
+        revision = await self._writes.apply(write)
+        if write.expires and write.expires < self._expiry.at:
+            self._expiry.schedule(write.expires)
+        return revision
+
+    async def _next_expiry(self) -> float:
+        return min(await self._reader.next_expiry(), self._clock.now() + EXPIRY_CHECK_SECONDS)
+
+    async def _read_revision(self) -> Revision:
+        async with self._revision_lock:
+            self._next_revision_read = None  # later callers need another read
+            return await self._reader.revision()
+
+
+def _check_expected(key: str, expected: Revision) -> None:
+    """Reject revision 0: a `Write` takes it for an absent key."""
+    if expected < 1:
+        raise Conflict(key, expected=expected, current=None, value=None)
+
+
+def _retrieve_exception(task: asyncio.Task[Revision]) -> None:
+    """Retrieve the exception, in case every waiter was cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def open_postgresql(
+    config: PostgresqlConfig, *, clock: Clock | None = None
+) -> PostgresqlStore:
+    """Open a store in PostgreSQL. Raises Refused, Unavailable if no server responds, OSError for
+    certificate files that cannot be read, ValueError for an invalid address or schema."""
+    store = PostgresqlStore(config, clock or SystemClock())
+    await store.open()
+    return store

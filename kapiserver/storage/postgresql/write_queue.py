@@ -1,0 +1,155 @@
+"""The waiting writes of one server, which share transactions.
+
+One transaction runs at a time. Writes that arrive meanwhile form the next, so that they share one
+round trip and one flush to disk (group commit). A transaction has one write of a key at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import asyncpg
+from msgspec import Struct
+
+from kapiserver.api.errors import drop_tracebacks
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.errors import Conflict, KeyExists, StorageError, Unavailable
+from kapiserver.storage.kv.contract import KVEvent, Revision
+from kapiserver.storage.postgresql.connections import Connections
+from kapiserver.storage.postgresql.rows import Write, checksum, encoded_key
+
+MAX_BATCH = 256
+"""Maximum number of writes in one transaction."""
+MAX_BATCH_BYTES = 8 << 20
+"""Maximum number of bytes of their values, except of a single write."""
+MAX_PENDING = 20_000
+"""Limit of the waiting writes; beyond it writes raise Unavailable."""
+_APPLY = "SELECT * FROM {schema}.apply_writes($1, $2, $3, $4, $5) ORDER BY place"
+
+
+class _Waiting(Struct, frozen=True):
+    write: Write
+    future: asyncio.Future[Revision]
+
+
+class WriteQueue:
+    """The writes of one store that wait for their transaction."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        tasks: BackgroundTasks[None],
+        on_events: Callable[[Sequence[KVEvent]], None],
+    ) -> None:
+        """`on_events` gets the events of each transaction before its writers continue."""
+        self._connections = connections
+        self._statement = connections.statement(_APPLY)
+        self._tasks = tasks
+        self._on_events = on_events
+        self._waiting: deque[_Waiting] = deque()
+        self._running = False
+        self.error = ""
+        """The error of the last transaction, "" if it succeeded."""
+
+    async def apply(self, write: Write) -> Revision:
+        """Return the revision of a write. Raises KeyExists, Conflict, Unavailable."""
+        if len(self._waiting) >= MAX_PENDING:
+            raise Unavailable(f"{MAX_PENDING} writes wait for the store already")
+        future: asyncio.Future[Revision] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(write, future))
+        if not self._running:
+            self._running = True
+            self._tasks.start(self._run())
+        try:
+            return await future
+        finally:
+            del future  # its error refers to this frame: that would be a cycle
+
+    def end(self, error: StorageError) -> None:
+        """Fail all writes that wait."""
+        waiting, self._waiting = self._waiting, deque()
+        _fail(waiting, error)
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._run_batch(self._next_batch())
+        finally:
+            self._running = False
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Take the next writes: up to the first of a key that is among them already."""
+        batch: list[_Waiting] = []
+        keys: set[str] = set()
+        size = 0
+        while self._waiting and len(batch) < MAX_BATCH:
+            write = self._waiting[0].write
+            size += len(write.value or b"")
+            if write.key in keys or (batch and size > MAX_BATCH_BYTES):
+                break
+            keys.add(write.key)
+            batch.append(self._waiting.popleft())
+        return batch
+
+    async def _run_batch(self, batch: Sequence[_Waiting]) -> None:
+        writes = [waiting.write for waiting in batch]
+        try:
+            rows = await self._connections.write(self._statement, *_columns(writes))
+        except StorageError as error:
+            self.error = str(error)
+            drop_tracebacks(error)
+            _fail(batch, error)
+            return
+        except asyncio.CancelledError:
+            _fail(batch, Unavailable("the store is closed"))
+            raise
+        self.error = ""
+        events = [
+            KVEvent(write.key, Revision(row["written"]), write.value, None)
+            for write, row in zip(writes, rows, strict=True)
+            if row["written"] is not None
+        ]
+        if events:
+            self._on_events(events)
+        for waiting, row in zip(batch, rows, strict=True):
+            _resolve(waiting, row)
+
+
+def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
+    """Return the arguments of `apply_writes`."""
+    keys = [encoded_key(write.key) for write in writes]
+    return (
+        keys,
+        [write.value for write in writes],
+        [write.expected for write in writes],
+        [write.expires for write in writes],
+        [checksum(key, write.value) for key, write in zip(keys, writes, strict=True)],
+    )
+
+
+def _resolve(waiting: _Waiting, row: asyncpg.Record) -> None:
+    write, future = waiting.write, waiting.future
+    if future.done():  # the caller was cancelled
+        return
+    if row["written"] is not None:
+        future.set_result(Revision(row["written"]))
+    elif not write.expected:
+        future.set_exception(KeyExists(write.key))
+    else:
+        future.set_exception(
+            Conflict(
+                write.key,
+                expected=write.expected,
+                current=row["found"] or None,
+                value=row["content"],
+            )
+        )
+
+
+def _fail(batch: Sequence[_Waiting], error: StorageError) -> None:
+    for waiting in batch:
+        if not waiting.future.done():
+            waiting.future.set_exception(error)

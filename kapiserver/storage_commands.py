@@ -1,19 +1,27 @@
-"""`kapiserver storage check|compact|backup|restore`: maintenance of the SQLite file of a store.
+"""`kapiserver storage check|compact|backup|restore|copy`: maintenance of a store.
 
-Flags, output and exit codes; `storage/sqlite/admin.py` does the work. Serves nothing.
+Flags, output and exit codes; `storage/sqlite/admin.py` does the work on SQLite files, and
+`storage/kv/copying.py` copies a store of any backend. Serves nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kapiserver.storage.backends import MEMORY
+from kapiserver.apiserver.config import Config
+from kapiserver.flags.backends import add_backend_flags
+from kapiserver.flags.values import DEFAULTS, seconds
+from kapiserver.storage.backends import MEMORY, backend_flags, open_store
+from kapiserver.storage.kv.compaction import COMPACTION_KEY
 
 if TYPE_CHECKING:
+    from kapiserver.storage.kv.copying import Copy
     from kapiserver.storage.sqlite.admin import Summary
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -31,6 +39,7 @@ def add_storage_commands(parser: argparse.ArgumentParser) -> None:
     _add_compact(commands)
     _add_backup(commands)
     _add_restore(commands)
+    _add_copy(commands)
 
 
 def _add_check(commands: _Commands) -> None:
@@ -87,6 +96,33 @@ def _add_restore(commands: _Commands) -> None:
         "after the backup list again. 0 skips none and is safe only if there were no such changes. "
         "Default: 1000000000.",
     )  # fmt: skip
+
+
+def _add_copy(commands: _Commands) -> None:
+    copy = commands.add_parser(
+        "copy",
+        help="copy a store to another backend",
+        description="Copy all objects of a store to an empty store of any backend, and compare "
+        "the two. Stop the servers of both first. SQLite and PostgreSQL keep the revisions; "
+        "etcd counts its own. An interrupted copy continues when it is repeated. "
+        f"Exit code 0: both are equal, {DAMAGED}: they differ, 1: the copy failed.",
+    )
+    copy.set_defaults(command=_copy, verbose=0)
+    copy.add_argument(
+        "source", metavar="FROM",
+        help="Store to read, as --storage of a server: sqlite:PATH, etcd:URL,URL or "
+        "postgresql://USER@HOST/DATABASE. Required.",
+    )  # fmt: skip
+    copy.add_argument("target", metavar="TO", help="Store to fill, in the same form. Required.")
+    copy.add_argument(
+        "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PREFIX",
+        help="Prefix of all keys, as of the server. Default: %(default)s.",
+    )  # fmt: skip
+    copy.add_argument(
+        "--event-ttl", type=seconds, default=float(DEFAULTS.event_ttl), metavar="DURATION",
+        help="How long the target keeps Events from now on. Default: 1h.",
+    )  # fmt: skip
+    add_backend_flags(copy)
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:
@@ -147,6 +183,46 @@ def _restore(options: argparse.Namespace) -> int:
     summary = restore(options.file, path, bump=bump, progress=_ProgressLines())
     _print(f"{path}: {_summary_text(summary)}")
     return 0
+
+
+def _copy(options: argparse.Namespace) -> int:
+    backend, _, path = options.source.partition(":")
+    if backend == "sqlite" and not Path(path).exists():
+        raise ValueError(f"{path} does not exist")
+    result = asyncio.run(_copy_stores(options))
+    differing = [each for each in result.comparisons if not each.is_equal]
+    width = max((len(each.resource) for each in result.comparisons), default=0)
+    for each in result.comparisons:
+        note = "" if each.is_equal else f"  DIFFERS: {each.target[0]} in the target"
+        _print(f"{each.resource:{width}}  {each.source[0]:>8}{note}")
+    total = sum(each.source[0] for each in result.comparisons)
+    kept = "kept" if result.keeps_revisions else "counted anew by the target"
+    _print(f"{total} objects at revision {result.revision}; revisions are {kept}")
+    return DAMAGED if differing else 0
+
+
+async def _copy_stores(options: argparse.Namespace) -> Copy:
+    from kapiserver.storage.etcd.store import PROGRESS_KEY
+    from kapiserver.storage.kv.copying import Plan, copy
+
+    root = f"/{options.etcd_prefix.strip('/')}".rstrip("/")
+    plan = Plan(
+        root=root,
+        ttls={f"{root}/events/": int(options.event_ttl)},
+        skipped=(f"{root}/masterleases/", root + COMPACTION_KEY, root + PROGRESS_KEY),
+        now=time.time(),
+    )
+    flags = chain.from_iterable(backend_flags().values())
+    sections = Config.of(**{flag.setting: getattr(options, flag.setting) for flag in flags})
+    source = await open_store(options.source, root=root, sections=sections)
+    try:
+        target = await open_store(options.target, root=root, sections=sections)
+        try:
+            return await copy(source, target, plan, _ProgressLines())
+        finally:
+            await target.close()
+    finally:
+        await source.close()
 
 
 def _print(text: str) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.apiserver.config import ANNOTATIONS
-from kapiserver.flags.values import DEFAULTS, boolean
+from kapiserver.flags.values import DEFAULTS, boolean, positive
 from kapiserver.storage.backends import backend_flags
 from kapiserver.storage.kv.flag import Flag
 
 _TYPES: dict[str, dict[str, Any]] = {
+    "int": {"type": positive},
     "str": {},
     "bool": {"type": boolean, "nargs": "?", "const": True},
     "Path | None": {"type": Path},

@@ -71,6 +71,11 @@ class Expiry(Generic[Deletion]):
         else:
             self._start()
 
+    def add(self, at: float) -> None:
+        """Take note of a key that expires at this time; 0 for never."""
+        if at and at < self.at:
+            self.schedule(at)
+
     def stop(self) -> None:
         """Cancel the timer; the store ends the tasks. Idempotent."""
         self._stopped = True

@@ -34,6 +34,7 @@ from kapiserver.storage.kv.contract import (
     EventSink,
     GetResult,
     HistoryPage,
+    KeyValue,
     KVEvent,
     RangeResult,
     Revision,
@@ -42,6 +43,7 @@ from kapiserver.storage.kv.contract import (
 from kapiserver.storage.kv.expiry import Expiry
 from kapiserver.storage.kv.watch import HISTORY_PAGE, KVWatch, RecentEvents, WatchIndex
 from kapiserver.storage.postgresql.connections import Connections
+from kapiserver.storage.postgresql.loading import BEGIN_LOAD, LOAD, loaded_columns
 from kapiserver.storage.postgresql.reader import Reader
 from kapiserver.storage.postgresql.rows import Version, Write, version
 from kapiserver.storage.postgresql.write_queue import WriteQueue
@@ -106,6 +108,8 @@ class PostgresqlStore(KV):
         self._compact_statement = self._connections.statement(
             "SELECT {schema}.compact($1, $2) AS done"
         )
+        self._begin_load_statement = self._connections.statement(BEGIN_LOAD)
+        self._load_statement = self._connections.statement(LOAD)
         self._watches = WatchIndex()
         self._recent = RecentEvents(self._revision)
         self._revision_changed = asyncio.Event()
@@ -200,6 +204,19 @@ class PostgresqlStore(KV):
             )
             self._compacted = max(self._compacted, min(row["done"], revision))
         self._recent = RecentEvents(self._revision)  # drop compacted events here too
+
+    async def begin_load(self, revision: Revision) -> bool:
+        """Make an empty store begin at a revision (`storage/kv/copying.py`)."""
+        (row,) = await self._connections.write(self._begin_load_statement, revision)
+        if row["is_begun"]:
+            await self._begin_at_newest()
+            self._compacted = revision
+        return bool(row["is_begun"])
+
+    async def load(self, items: Sequence[KeyValue], expires: Sequence[float]) -> None:
+        """Add pairs at their revisions, without events."""
+        await self._connections.write(self._load_statement, *loaded_columns(items, expires))
+        self._expiry.add(min(filter(None, expires), default=0.0))
 
     async def close(self) -> None:
         if self._closed:
@@ -392,8 +409,7 @@ class PostgresqlStore(KV):
     async def _write(self, write: Write) -> Revision:
         self._check_open()
         revision = await self._writes.apply(write)
-        if write.expires and write.expires < self._expiry.at:
-            self._expiry.schedule(write.expires)
+        self._expiry.add(write.expires)
         return revision
 
     async def _next_expiry(self) -> float:

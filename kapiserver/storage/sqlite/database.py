@@ -406,6 +406,37 @@ class Database:
                 "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", _log_row("", revision, 0, None)
             )
 
+    def begin_load(self, revision: Revision) -> bool:
+        """Make an empty store begin at a revision; False if it holds other revisions."""
+        newest = self.revision()
+        if newest == EMPTY_STORE_REVISION < revision:
+            self.skip_to(revision)
+            self.compact(revision, revision)
+            return True
+        return newest == self.compacted_revision() == revision
+
+    def load(self, items: Sequence[KeyValue], expires: Sequence[float]) -> None:
+        """Add pairs at their revisions, unless they exist."""
+        with self._transaction():
+            self._sql.executemany(
+                "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (revision) DO UPDATE "
+                "SET key = excluded.key, deleted = 0, value = excluded.value, "
+                "checksum = excluded.checksum WHERE key = ''",  # the row of `skip_to`
+                [_log_row(item.key, item.revision, 0, item.value) for item in items],
+            )
+            self._sql.executemany(
+                "INSERT OR IGNORE INTO current VALUES (?, ?)",
+                [(item.key, item.revision) for item in items],
+            )
+            self._sql.executemany(
+                "INSERT OR IGNORE INTO expiry VALUES (?, ?, ?)",
+                [
+                    (item.revision, at, expiry_checksum(item.revision, at))
+                    for item, at in zip(items, expires, strict=True)
+                    if at
+                ],
+            )
+
     def probe_write(self) -> None:
         """Write some tens of pages and delete them again. Raises Refused, Unavailable."""
         # Rows without a revision do no harm in this table if the process ends half way.

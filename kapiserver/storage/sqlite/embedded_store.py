@@ -36,6 +36,7 @@ from kapiserver.storage.kv.contract import (
     EventSink,
     GetResult,
     HistoryPage,
+    KeyValue,
     KVEvent,
     RangeResult,
     Revision,
@@ -194,6 +195,18 @@ class EmbeddedStore(KV):
         self._compacted = await self._submit(lambda database: database.compact(revision, revision))
         self._revision = revision
 
+    async def begin_load(self, revision: Revision) -> bool:
+        """Make an empty store begin at a revision (`storage/kv/copying.py`)."""
+        is_begun: bool = await self._submit(lambda database: database.begin_load(revision))
+        if is_begun:
+            self._compacted = self._revision = revision
+        return is_begun
+
+    async def load(self, items: Sequence[KeyValue], expires: Sequence[float]) -> None:
+        """Add pairs at their revisions, without events."""
+        await self._submit(lambda database: database.load(items, expires))
+        self._expiry.add(min(filter(None, expires), default=0.0))
+
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
@@ -313,8 +326,8 @@ class EmbeddedStore(KV):
             self._watches.dispatch(events)
         for result in results:
             work, future = result.job.work, result.job.future
-            if isinstance(work, Write) and work.expires and work.expires < self._expiry.at:
-                self._expiry.schedule(work.expires)
+            if isinstance(work, Write) and work.expires:
+                self._expiry.add(work.expires)
             if future.done():  # the caller was cancelled
                 continue
             if isinstance(result.outcome, Exception):

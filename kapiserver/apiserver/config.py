@@ -363,7 +363,7 @@ class SimulationSettings(Struct, frozen=True, kw_only=True):
 class StoreSettings(Struct, frozen=True, kw_only=True):
     """Where objects are stored, in every backend. `BackendSections` has what one backend needs.
 
-    storage                     `sqlite:PATH`, `sqlite::memory:` or `etcd:URL,...`
+    storage                     `sqlite:PATH`, `sqlite::memory:`, `etcd:URL,...` or `postgresql://...`
     etcd_prefix                 prefix of all keys
     etcd_compaction_interval    seconds that old revisions stay readable at least; 0 keeps them
     event_ttl                   seconds that Events are kept

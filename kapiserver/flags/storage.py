@@ -17,9 +17,9 @@ def add_storage_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--storage", metavar="SPEC",
-        help="Where objects are stored: sqlite:PATH, sqlite::memory: (lost at exit) or "
-        "etcd:URL,... Excludes --etcd-servers. Default: sqlite:DIR/kapiserver.db, with DIR "
-        "from --data-dir.",
+        help="Where objects are stored: sqlite:PATH, sqlite::memory: (lost at exit), "
+        "etcd:URL,... or postgresql://USER@HOST/DATABASE. Excludes --etcd-servers. "
+        "Default: sqlite:DIR/kapiserver.db, with DIR from --data-dir.",
     )  # fmt: skip
     group.add_argument(
         "--etcd-servers", type=names, metavar="URL,...",

@@ -100,7 +100,7 @@ def _compare_first_lists(
 def _load(pair: tuple[Target, Target], rows: Sequence[Row], options: argparse.Namespace) -> None:
     def print_memory(name: str) -> None:
         figures = [[measures.memory(target)] for target in pair]
-        _print_row(name, figures[0], figures[1], ("MiB", "etcd MiB"))
+        _print_row(name, figures[0], figures[1], ("MiB", "store MiB"))
 
     if any(row.needs_pods for row in rows):
         seeded = [[asyncio.run(measures.seed_pods(target, options.objects))] for target in pair]

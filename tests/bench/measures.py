@@ -187,7 +187,7 @@ def _cost(target: Target, window: Window, unit: str, factor: float) -> Figures:
     its own."""
     figures = {f"server {unit}": window.server * factor}
     if target.store_pids:
-        figures[f"etcd {unit}"] = window.store * factor
+        figures[f"store {unit}"] = window.store * factor
         figures[f"sum {unit}"] = (window.server + window.store) * factor
     return figures
 
@@ -271,7 +271,7 @@ def memory(target: Target) -> Figures:
     """Current resident memory."""
     figures = {"MiB": resident_mib(target.pids)}
     return (
-        {**figures, "etcd MiB": resident_mib(target.store_pids)} if target.store_pids else figures
+        {**figures, "store MiB": resident_mib(target.store_pids)} if target.store_pids else figures
     )
 
 

@@ -1,6 +1,6 @@
 """The processes under load: a kapiserver or a kube-apiserver with TLS, and the etcd below it.
 
-etcd syncs to disk as in production; its CPU and memory are counted apart.
+etcd and PostgreSQL sync to disk as in production; their CPU and memory are counted apart.
 """
 
 import contextlib
@@ -20,10 +20,11 @@ from tests.bench.client import Target
 from tests.bench.measures import Figures
 from tests.bench.processes import cpu_seconds, resident_mib
 from tests.storage.etcd_server import free_port, program
+from tests.storage.postgresql_server import Server as PostgresqlServer
 
 ROOT = Path(__file__).parent.parent.parent
 TOKEN = "bench-token"
-STORES = ("sqlite", "etcd")
+STORES = ("sqlite", "etcd", "postgresql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,14 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
     """A fresh store, removed at the end."""
     if kind == "sqlite":
         yield Store()
+        return
+    if kind == "postgresql":
+        server = PostgresqlServer(["-c", "fsync=on"])
+        server.start()
+        try:
+            yield Store(flags=["--storage", server.url], pids=[server.pid])
+        finally:
+            server.remove()
         return
     client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
     command = [

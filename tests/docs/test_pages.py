@@ -36,7 +36,7 @@ NOT_RUN = {
     "docs/how-to/proxy.md": 2,
     "docs/how-to/several-servers.md": 1,
     "docs/how-to/shutdown.md": 3,
-    "docs/how-to/storage.md": 1,
+    "docs/how-to/storage.md": 3,
     "docs/how-to/tls.md": 1,
     "docs/tutorials/explore.md": 1,
     "docs/how-to/tracing.md": 1,

@@ -22,6 +22,10 @@ import pytest
 from tests.apiserver.conftest import Server
 from tests.linearizability import Operation, linearizable, register
 from tests.storage.etcd_server import Member, free_port, shared_etcd
+from tests.storage.postgresql_server import Server as PostgresqlServer
+from tests.storage.postgresql_server import binaries, shared_postgresql
+
+needs_postgresql = pytest.mark.skipif(binaries() is None, reason="no PostgreSQL is installed")
 
 KEYS = ("a", "b", "c")
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -239,6 +243,13 @@ def over_etcd(*members: Member) -> dict[str, str]:
     }
 
 
+def over_postgresql(server: PostgresqlServer) -> dict[str, str]:
+    return {
+        "storage": server.url,
+        "postgresql_schema": f"linear_{next(_prefixes)}_{time.monotonic_ns()}",
+    }
+
+
 def no_faults() -> None:
     """Does nothing."""
 
@@ -278,6 +289,40 @@ def test_while_servers_restart(backend: str, start: Callable[..., Server], tmp_p
 
     ports = [lambda at=at: servers[at].api.port for at in range(count)]
     check(run_clients(ports, 5, 1.6, restart))
+
+
+@needs_postgresql
+@pytest.mark.slow
+def test_two_servers_over_postgresql(start: Callable[..., Server]) -> None:
+    """Objects of two servers over one PostgreSQL are linearizable."""
+    settings = over_postgresql(shared_postgresql())
+    servers = [start(**settings), start(**settings)]
+    check(run_clients([port_of(server) for server in servers], 6, 10.0, no_faults))
+
+
+@needs_postgresql
+@pytest.mark.slow
+def test_while_postgresql_crashes(start: Callable[..., Server]) -> None:
+    """Objects of two servers are linearizable while PostgreSQL crashes, and servers restart."""
+    server = PostgresqlServer()
+    server.start()
+    try:
+        settings = over_postgresql(server)
+        servers = [start(**settings), start(**settings)]
+
+        def kill() -> None:
+            for round_number in range(4):
+                time.sleep(1.5)
+                server.crash()
+                time.sleep(1)
+                at = round_number % 2
+                servers[at].end()
+                servers[at] = start(**settings)
+
+        ports = [lambda at=at: servers[at].api.port for at in range(2)]
+        check(run_clients(ports, 6, 15, kill))
+    finally:
+        server.remove()
 
 
 @pytest.mark.slow

@@ -61,6 +61,12 @@ class Server:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     @property
+    def pid(self) -> int:
+        """The first of its processes; the others are its children."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def data(self) -> Path:
         """The data directory."""
         return self._folder / "data"

@@ -40,6 +40,19 @@ from kapiserver.storage.kv.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite.damage import check_row, expiry_checksum, find_damage, row_checksum
 from kapiserver.storage.sqlite.errors import translate_errors
 from kapiserver.storage.sqlite.layout import check_layout, update_layout
+from kapiserver.storage.sqlite.queries import (
+    AT_REVISION,
+    CHANGES,
+    COMPACTED,
+    COUNT,
+    COUNT_AT_REVISION,
+    CURRENT,
+    CURRENT_OF_KEYS,
+    INSERT_PROBE_ROWS,
+    NEWEST_REVISION,
+    PAGE,
+    PAGE_AT_REVISION,
+)
 from kapiserver.storage.sqlite.wal import has_lost_transactions, wal_size
 
 EMPTY_STORE_REVISION = Revision(1)
@@ -50,62 +63,8 @@ _BUSY_TIMEOUT = 10_000
 _TRUNCATE_BUSY_TIMEOUT = 20
 """Busy timeouts in milliseconds: of requests, and of truncating the write-ahead log."""
 
-_NEWEST_REVISION = "SELECT max(revision) FROM log"
-_COMPACTED = "SELECT compacted FROM state"
-_CURRENT = """
-SELECT log.revision, log.value, log.previous, log.checksum
-FROM current LEFT JOIN log ON log.revision = current.revision WHERE current.key = ?
-"""
-_CURRENT_OF_KEYS = """
-SELECT current.key, log.revision, log.value, log.previous, log.checksum
-FROM current LEFT JOIN log ON log.revision = current.revision WHERE current.key IN ({?})
-"""
 _MAX_ROWS = 64
 """Maximum number of rows in one statement."""
-_AT_REVISION = """
-SELECT revision, value, previous, checksum
-FROM log WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
-"""
-_PAGE = """
-SELECT current.key, log.value, log.revision, log.previous, log.checksum
-FROM current LEFT JOIN log ON log.revision = current.revision
-WHERE current.key >= :first AND current.key < :end ORDER BY current.key LIMIT :limit
-"""
-_COUNT = "SELECT count(*) FROM current WHERE key > :last AND key < :end"
-# Skips from key to key, so that a key with a long history costs no more than one without.
-_PAGE_AT_REVISION = """
-WITH RECURSIVE keys (key) AS (
-    SELECT min(key) FROM log WHERE key >= :first AND key < :end
-    UNION ALL
-    SELECT (SELECT min(key) FROM log WHERE key > keys.key AND key < :end)
-    FROM keys WHERE keys.key IS NOT NULL
-)
-SELECT newest.key, log.value, log.revision, log.previous, log.checksum FROM (
-    SELECT key, (
-        SELECT max(revision) FROM log INDEXED BY log_by_key
-        WHERE key = keys.key AND revision <= :revision
-    ) AS revision FROM keys
-) AS newest LEFT JOIN log ON log.revision = newest.revision
-WHERE newest.revision IS NOT NULL AND log.deleted IS NOT TRUE LIMIT :limit
-"""
-# The current count, minus the keys created since, plus the keys deleted since.
-_COUNT_AT_REVISION = """
-SELECT (SELECT count(*) FROM current WHERE key > :last AND key < :end) - (
-    SELECT coalesce(sum(CASE WHEN deleted THEN -1 ELSE previous = 0 END), 0) FROM log NOT INDEXED
-    WHERE revision > :revision AND key > :last AND key < :end
-)
-"""
-_CHANGES = """
-SELECT log.key, log.revision, log.value, log.previous, log.checksum,
-    before.revision, before.value, before.previous, before.checksum
-FROM log LEFT JOIN log AS before ON before.revision = log.previous
-WHERE log.revision > ? AND log.revision <= ? AND log.key >= ? AND log.key < ?
-ORDER BY log.revision LIMIT ?
-"""
-_INSERT_PROBE_ROWS = """
-WITH RECURSIVE numbers (number) AS (VALUES (-1) UNION ALL SELECT number - 1 FROM numbers LIMIT 4000)
-INSERT INTO expiry SELECT number, 9e99, 0 FROM numbers
-"""
 
 
 class Write(Struct, frozen=True):
@@ -179,7 +138,7 @@ class Database:
             # Creating tables needs no flush of its own: the flush of the first write includes them.
             run("PRAGMA synchronous = NORMAL")
         update_layout(self._sql, layout)
-        if run(_COMPACTED).fetchone() is None:
+        if run(COMPACTED).fetchone() is None:
             raise Corrupt(f"{self._path}: the compacted revision is missing")
         if self._path is not None:
             run(f"PRAGMA synchronous = {'FULL' if self._fsync else 'OFF'}")
@@ -213,21 +172,21 @@ class Database:
         """Return the newest revision."""
         with translate_errors():
             return Revision(
-                self._sql.execute(_NEWEST_REVISION).fetchone()[0] or EMPTY_STORE_REVISION
+                self._sql.execute(NEWEST_REVISION).fetchone()[0] or EMPTY_STORE_REVISION
             )
 
     def compacted_revision(self) -> Revision:
         """Return the oldest readable revision, 0 if nothing was compacted."""
         with translate_errors():
-            return Revision(self._sql.execute(_COMPACTED).fetchone()[0])
+            return Revision(self._sql.execute(COMPACTED).fetchone()[0])
 
     def get(self, key: str, revision: Revision | None) -> GetResult:
         """Return one key. Raises Compacted, FutureRevision."""
         with self._snapshot(revision) as snapshot:
             if revision is None:
-                row = self._sql.execute(_CURRENT, (key,)).fetchone()
+                row = self._sql.execute(CURRENT, (key,)).fetchone()
             else:
-                row = self._sql.execute(_AT_REVISION, (key, revision)).fetchone()
+                row = self._sql.execute(AT_REVISION, (key, revision)).fetchone()
             if row is None:
                 return GetResult(None, snapshot)
             found_revision, value, previous, checksum = row
@@ -240,13 +199,13 @@ class Database:
         first, end = max(prefix, start), prefix_end(prefix)
         with self._snapshot(revision) as snapshot:
             parameters = {"first": first, "end": end, "limit": limit or -1, "revision": snapshot}
-            query = _PAGE if revision is None else _PAGE_AT_REVISION
+            query = PAGE if revision is None else PAGE_AT_REVISION
             rows = self._sql.execute(query, parameters).fetchall()
             remaining = 0
             if limit and len(rows) == limit:
                 remaining = self._counts.get(first, end, snapshot) - limit
                 if remaining < 0:
-                    query = _COUNT if revision is None else _COUNT_AT_REVISION
+                    query = COUNT if revision is None else COUNT_AT_REVISION
                     parameters["last"] = rows[-1][0]
                     remaining = self._sql.execute(query, parameters).fetchone()[0]
                 self._counts.put(f"{rows[-1][0]}\0", end, snapshot, remaining)
@@ -257,7 +216,7 @@ class Database:
         with self._snapshot(None):
             self._check_not_compacted(after)
             rows = self._sql.execute(
-                _CHANGES, (after, until, prefix, prefix_end(prefix), limit)
+                CHANGES, (after, until, prefix, prefix_end(prefix), limit)
             ).fetchall()
         events = list(map(_event, rows))
         return HistoryPage(events, events[-1].revision if len(events) == limit else until)
@@ -278,7 +237,7 @@ class Database:
     def _apply_group(self, writes: Sequence[Write], newest: int) -> list[KVEvent | StorageError]:
         """Apply writes of distinct keys. Statements have many rows, because after each statement
         this thread must reacquire the GIL, which costs more than the statement."""
-        rows = self._run_rows(_CURRENT_OF_KEYS, [(write.key,) for write in writes])
+        rows = self._run_rows(CURRENT_OF_KEYS, [(write.key,) for write in writes])
         versions: dict[str, tuple[int, bytes]] = {}
         for key, revision, value, before, checksum in rows:
             check_row(key, revision, before, value, checksum)
@@ -441,7 +400,7 @@ class Database:
         """Write some tens of pages and delete them again. Raises Refused, Unavailable."""
         # Rows without a revision do no harm in this table if the process ends half way.
         delete_probe_rows = "DELETE FROM expiry WHERE revision < 0"
-        for statement in (delete_probe_rows, _INSERT_PROBE_ROWS, delete_probe_rows):
+        for statement in (delete_probe_rows, INSERT_PROBE_ROWS, delete_probe_rows):
             with self._transaction():
                 self._sql.execute(statement)
 

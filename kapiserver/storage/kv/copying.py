@@ -14,7 +14,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from kapiserver.storage.errors import KeyExists, StorageError
+from kapiserver.storage.errors import KeyExists, Refused
 from kapiserver.storage.kv.contract import KV, KeyValue, Revision
 
 PAGE = 500
@@ -23,7 +23,7 @@ Progress = Callable[[str, int, int], None]
 """Receives the current step, how much of it is done, and its total."""
 
 
-class CopyRefused(StorageError):
+class CopyRefused(Refused):
     """The target holds other objects."""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from msgspec import Struct
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""The folder with the credentials of a pod."""
+from kapiserver.apiserver.webhooks.in_cluster import url_in_pod
+
 ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
 
 
@@ -43,12 +42,3 @@ class Delegation(Struct, frozen=True, kw_only=True):
 
 
 STANDS_ALONE = Delegation()
-
-
-def url_in_pod() -> str:
-    """Return the URL of the cluster in whose pod this process runs, or ""."""
-    host = os.environ.get("KUBERNETES_SERVICE_HOST")
-    port = os.environ.get("KUBERNETES_SERVICE_PORT")
-    if not (host and port and (SERVICE_ACCOUNT / "token").exists()):
-        return ""
-    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

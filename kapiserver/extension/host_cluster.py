@@ -1,6 +1,6 @@
 """The host cluster of an extension API server: where it is, and requests to it.
 
-Mirrors BuildConfigFromFlags and InClusterConfig of client-go.
+Mirrors BuildConfigFromFlags of client-go.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kapiserver.apiserver.http_client.session import HttpRequest, StreamingClien
 from kapiserver.apiserver.http_client.urls import split_url
 from kapiserver.apiserver.webhooks.credentials import ClientCredentials
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
+from kapiserver.apiserver.webhooks.in_cluster import cluster_of_pod
 from kapiserver.apiserver.webhooks.kubeconfig import (
     KubeconfigWebhook,
     cluster_context,
     read_cluster,
 )
-from kapiserver.extension.delegation import SERVICE_ACCOUNT, url_in_pod
 from kapiserver.storage.concurrency.clock import Clock
 
 MAX_BYTES = 4 << 20
@@ -134,10 +134,8 @@ def find_host(kubeconfig: Path | None) -> HostCluster | None:
     if kubeconfig is not None:
         cluster, user = read_cluster(kubeconfig, purpose="host cluster")
         return HostCluster(cluster=cluster, user=user, folder=kubeconfig.parent)
-    url = url_in_pod()
-    if not url:
+    in_pod = cluster_of_pod()
+    if in_pod is None:
         return None
-    cluster = {"server": url}
-    if (SERVICE_ACCOUNT / "ca.crt").exists():
-        cluster["certificate-authority"] = "ca.crt"
-    return HostCluster(cluster=cluster, user={"tokenFile": "token"}, folder=SERVICE_ACCOUNT)
+    cluster, user, folder = in_pod
+    return HostCluster(cluster=cluster, user=user, folder=folder)

@@ -32,6 +32,9 @@ WATCH_SECONDS = 300
 """The time of a watch; the ConfigMap is read again when it ends."""
 RETRY_SECONDS = 10.0
 LOOKUP_SECONDS = 10.0
+WATCH_GRACE_SECONDS = 30.0
+"""A watch that has not ended so many seconds after its time is given up: the host is gone, and the
+connection does not show it."""
 
 _log = logging.getLogger(__name__)
 
@@ -121,21 +124,27 @@ class HostTrust:
         while True:
             client = StreamingClient()
             try:
-                version = await self._read(client)
-                query = {
-                    "fieldSelector": f"metadata.name={NAME}",
-                    "watch": "1",
-                    "resourceVersion": version,
-                    "timeoutSeconds": str(WATCH_SECONDS),
-                }
-                async with aclosing(self._host.watch(client, PATH, query)) as events:
-                    async for _ in events:
-                        await self._read(client)
-            except HostFailed as error:
-                _log.warning("the CAs of the host cluster are not read again: %s", error)
+                async with asyncio.timeout(WATCH_SECONDS + WATCH_GRACE_SECONDS):
+                    await self._read_and_watch(client)
+            except (HostFailed, TimeoutError) as error:
+                text = str(error) or "the watch has not ended in time"
+                _log.warning("the CAs of the host cluster are not read again: %s", text)
                 await wait(self._clock, RETRY_SECONDS)
             finally:
                 client.close()
+
+    async def _read_and_watch(self, client: StreamingClient) -> None:
+        """Read the ConfigMap, and again at each change until the watch ends. Raises HostFailed."""
+        version = await self._read(client)
+        query = {
+            "fieldSelector": f"metadata.name={NAME}",
+            "watch": "1",
+            "resourceVersion": version,
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        async with aclosing(self._host.watch(client, PATH, query)) as events:
+            async for _ in events:
+                await self._read(client)
 
     async def _read(self, client: StreamingClient) -> str:
         """Use the ConfigMap as it is now, and return its resource version. Raises HostFailed."""

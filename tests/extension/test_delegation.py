@@ -19,9 +19,10 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Certificate
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.user import User
+from kapiserver.apiserver.webhooks import in_cluster
 from kapiserver.app import serve
 from kapiserver.client import Client
-from kapiserver.extension import ApiServer, delegation, host_cluster
+from kapiserver.extension import ApiServer, host_trust
 from kapiserver.extension.access import AllowedPaths
 from kapiserver.extension.delegation import Delegation
 from kapiserver.extension.host_cluster import find_host
@@ -134,6 +135,50 @@ def test_trust_follows_the_config_map(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+async def _answer_but_never_end_a_watch(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Answer a GET with an empty ConfigMap, and a watch with a head and nothing else."""
+    while line := await reader.readline():
+        while (await reader.readline()).strip():
+            pass
+        if b"watch=1" in line:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def test_watch_of_a_host_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that the host does not end is given up, and the ConfigMap is read again."""
+    monkeypatch.setattr(host_trust, "WATCH_SECONDS", 0.02)
+    monkeypatch.setattr(host_trust, "WATCH_GRACE_SECONDS", 0.02)
+    watches: list[Any] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        watches.append(writer)
+        await _answer_but_never_end_a_watch(reader, writer)
+        writer.close()
+
+    async def run() -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            file = tmp_path / "host.kubeconfig"
+            port = server.sockets[0].getsockname()[1]
+            file.write_text(KUBECONFIG.format(url=f"http://127.0.0.1:{port}"))
+            host, clock = find_host(file), ManualClock()
+            assert host is not None
+            trust = HostTrust(host, clock, None, None)
+            await trust.start(tolerates_failure=False)
+            try:
+                for number in (2, 3, 4):  # each attempt opens a connection; the first one started
+                    await _until(lambda number=number: len(watches) >= number)
+                    await _until(lambda: clock.timers)
+                    clock.advance(host_trust.RETRY_SECONDS)
+            finally:
+                await trust.stop()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("setting", ["", "tolerate_lookup_failure", "skip_lookup"])
 def test_failed_lookup(setting: str, tmp_path: Path) -> None:
     """A host without the ConfigMap is an error at start, unless that is tolerated: then the lookup
@@ -160,8 +205,7 @@ def test_host_of_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_host(None) is None
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    for module in (delegation, host_cluster):
-        monkeypatch.setattr(module, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(in_cluster, "SERVICE_ACCOUNT", tmp_path)
     assert not Delegation().has_host
     (tmp_path / "token").write_text("abc")
     (tmp_path / "ca.crt").write_text("pem")

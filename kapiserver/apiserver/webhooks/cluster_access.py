@@ -1,6 +1,6 @@
 """Which cluster a program uses, and how: its kubeconfig, or the files of the pod that it runs in.
 
-Mirrors GetConfig of controller-runtime and rest.InClusterConfig of client-go.
+Mirrors GetConfig of controller-runtime.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.webhooks.credentials import ClientCredentials
+from kapiserver.apiserver.webhooks.in_cluster import cluster_of_pod
 from kapiserver.apiserver.webhooks.kubeconfig import cluster_context, read_cluster
-
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet puts the token and the CA of a pod's service account."""
-_HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
 class ClusterAccess(Struct, frozen=True, kw_only=True):
@@ -53,21 +49,9 @@ def find_cluster(path: str | Path = "") -> tuple[Tree, Tree, Path]:
     file is that of the path, else the first one of $KUBECONFIG, else there is none within a pod,
     else it is ~/.kube/config. Raises BadConfiguration."""
     path = path or os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0]
-    if not path and _is_in_pod():
-        return _cluster_of_pod()
+    in_pod = None if path else cluster_of_pod()
+    if in_pod is not None:
+        return in_pod
     file = Path(path) if path else Path.home() / ".kube" / "config"
     cluster, user = read_cluster(file, purpose="kubeconfig")
     return cluster, user, file.parent
-
-
-def _is_in_pod() -> bool:
-    return _HOST in os.environ and (SERVICE_ACCOUNT / "token").exists()
-
-
-def _cluster_of_pod() -> tuple[Tree, Tree, Path]:
-    host, port = os.environ[_HOST], os.environ.get(_PORT, "443")
-    if not (SERVICE_ACCOUNT / "ca.crt").exists():
-        raise BadConfiguration(f"the pod has no {SERVICE_ACCOUNT / 'ca.crt'}")
-    address = f"[{host}]" if ":" in host else host
-    cluster = {"server": f"https://{address}:{port}", "certificate-authority": "ca.crt"}
-    return cluster, {"tokenFile": "token"}, SERVICE_ACCOUNT

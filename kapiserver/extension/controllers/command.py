@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TypeAlias
 
-from kapiserver.apiserver.webhooks.cluster_access import SERVICE_ACCOUNT
+from kapiserver.apiserver.webhooks.in_cluster import SERVICE_ACCOUNT
 from kapiserver.client import Client
 
 Run: TypeAlias = Callable[..., AbstractAsyncContextManager[object]]

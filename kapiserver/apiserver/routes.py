@@ -12,7 +12,7 @@ from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths
 from kapiserver.apiserver.endpoints.handlers import HANDLERS, VerbHandler
 from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, lazy_bind
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup, UnknownResource
-from kapiserver.apiserver.filters.in_flight import delegated
+from kapiserver.apiserver.filters.in_flight import delegate
 from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, page_not_found
@@ -32,8 +32,7 @@ def route(server: Server) -> Handler:
         api_service = server.api_services.find(request.path)
         if api_service is not None:
             serve_aggregated = await server.offloader.load(_lazy_aggregated)
-            with delegated(server, request):
-                return await serve_aggregated(server, request, api_service)
+            return await delegate(server, request, serve_aggregated(server, request, api_service))
         if not info.is_resource_request:
             return await _handle_path(server, request)
         if info.version.group in server.computed:
@@ -82,8 +81,8 @@ async def _handle_unknown(
         from kapiserver.apiserver.proxy.peers import is_for_peer, serve_by_peer  # most need none
 
         if is_for_peer(server.peers, request):
-            with delegated(server, request):
-                return await serve_by_peer(server, request, server.peers)
+            served = serve_by_peer(server, request, server.peers)
+            return await delegate(server, request, served)
     if isinstance(error, UnknownGroup):
         return page_not_found()
     raise error

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kapiserver.apiserver.authentication import client_authorities
 from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
 
@@ -215,9 +216,11 @@ def test_headers_without_proxy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unusable", [b"", b"no certificate", None])
-def test_removed_authority(tmp_path: Path, unusable: bytes | None) -> None:
-    """A client whose CA is removed gets 401 on its open connection; an unusable file changes
-    nothing."""
+def test_removed_authority(
+    tmp_path: Path, unusable: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client whose CA is removed gets 401 on its open connection at the next look at the files;
+    an unusable file changes nothing."""
     users, others = Authority(tmp_path, "users"), Authority(tmp_path, "others")
     both_authorities = tmp_path / "both.crt"
     both_authorities.write_bytes(users.file.read_bytes())
@@ -234,6 +237,7 @@ def test_removed_authority(tmp_path: Path, unusable: bytes | None) -> None:
         os.utime(both_authorities, (1, 1))
         assert await jane.user() is None
 
+    monkeypatch.setattr(client_authorities, "CHECK_SECONDS", 0)
     run(tmp_path, check, client_ca_file=both_authorities)
 
 

@@ -10,6 +10,7 @@ SetAuthProxyHeaders of client-go.
 
 from __future__ import annotations
 
+import functools
 import os
 import ssl
 from collections import Counter
@@ -197,9 +198,11 @@ def user_headers(user: User) -> list[tuple[str, str]]:
     if user.uid:
         headers.append(("X-Remote-Uid", user.uid))
     headers += [("X-Remote-Group", group) for group in user.groups]
-    headers += [
-        (f"X-Remote-Extra-{quote(key, safe=_IN_HEADER_NAMES)}", value)
-        for key, values in user.extra.items()
-        for value in values
-    ]
+    headers += [(_extra_header(key), value) for key, each in user.extra.items() for value in each]
     return headers
+
+
+@functools.lru_cache(maxsize=256)
+def _extra_header(key: str) -> str:
+    """Return the header of an extra field of a user."""
+    return f"X-Remote-Extra-{quote(key, safe=_IN_HEADER_NAMES)}"

@@ -6,7 +6,8 @@ and extra fields. Mirrors pkg/authentication/request/headerrequest of k8s.io/api
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
@@ -29,8 +30,8 @@ class RequestHeaderAuthenticator:
         self._allowed_names = frozenset(settings.requestheader_allowed_names)
         self._username_headers = settings.requestheader_username_headers
         self._uid_headers = settings.requestheader_uid_headers
-        self._group_headers = settings.requestheader_group_headers
-        self._extra_prefixes = settings.requestheader_extra_headers_prefix
+        self._group_headers = _lower(settings.requestheader_group_headers)
+        self._extra_prefixes = _lower(settings.requestheader_extra_headers_prefix)
 
     def authenticate(self, request: Request) -> User | None:
         """Return the user whom the headers name, or None without a certificate or a name. Raises
@@ -46,28 +47,34 @@ class RequestHeaderAuthenticator:
         name = _first_value(request, self._username_headers)
         if not name:
             return None
+        groups, extra = self._groups_and_extra(request)
         return User(
             name=name,
             uid=_first_value(request, self._uid_headers),
-            groups=with_authenticated(name, tuple(self._groups(request))),
-            extra=self._extra(request),
+            groups=with_authenticated(name, groups),
+            extra=extra,
         )
 
-    def _groups(self, request: Request) -> Iterator[str]:
-        for header in self._group_headers:
-            for name, value in request.headers.items():
-                if value and name.lower() == header.lower():
-                    yield value
-
-    def _extra(self, request: Request) -> Mapping[str, tuple[str, ...]]:
-        extra: dict[str, list[str]] = {}
-        for prefix in self._extra_prefixes:
-            for name, value in request.headers.items():
-                if name.lower().startswith(prefix.lower()):
-                    key = unquote(name[len(prefix) :].lower())
-                    extra.setdefault(key, []).append(value)
-        return {key: tuple(values) for key, values in extra.items()}
+    def _groups_and_extra(
+        self, request: Request
+    ) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
+        groups: dict[str, list[str]] = {}
+        extra: dict[str, tuple[str, ...]] = {}
+        for name, value in request.headers.items():
+            lower = name.lower()
+            if lower in self._group_headers and value:
+                groups.setdefault(lower, []).append(value)
+            if lower.startswith(self._extra_prefixes):
+                for prefix in filter(lower.startswith, self._extra_prefixes):
+                    key = unquote(lower.removeprefix(prefix))
+                    extra[key] = (*extra.get(key, ()), value)
+        in_order = [groups.get(name, ()) for name in self._group_headers]
+        return tuple(itertools.chain.from_iterable(in_order)), extra
 
 
 def _first_value(request: Request, headers: Sequence[str]) -> str:
     return next(filter(None, map(request.header, headers)), "")
+
+
+def _lower(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)

@@ -6,8 +6,7 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from time import perf_counter
 
 from kapiserver.apiserver.context import Handler, Server
@@ -45,21 +44,18 @@ def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
     return handle
 
 
-@contextmanager
-def delegated(server: Server, request: Request) -> Iterator[None]:
-    """Do not count a request as in flight during the block, in which another server works on it: a
-    slow one must hold nobody up. Mirrors RequestDelegated of k8s.io/apiserver."""
+async def delegate(server: Server, request: Request, work: Awaitable[AnyResponse]) -> AnyResponse:
+    """Return the response of another server, and do not count the request as in flight until then:
+    a slow server must hold nobody up. Mirrors RequestDelegated of k8s.io/apiserver."""
     if server.flow_control is not None:
         if isinstance(request.ticket, Ticket):
             server.flow_control.end(request.ticket)
-        yield
-        return
+        return await work
     if request.info.is_long_running:
-        yield
-        return
+        return await work
     executing = server.metrics.in_flight.of(request.info.verb).executing
     executing.change(-1, perf_counter())
     try:
-        yield
+        return await work
     finally:
         executing.change(1, perf_counter())

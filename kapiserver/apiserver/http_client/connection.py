@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 from collections.abc import AsyncIterator, Callable
 from typing import cast
 
@@ -59,6 +58,7 @@ class HttpResponse:
     def __init__(self, connection: Connection, *, has_body: bool) -> None:
         self.status = 0
         self.raw_headers: list[tuple[bytes, bytes]] = []
+        self._headers: list[tuple[str, str]] | None = None
         self.is_complete = False
         self._connection = connection
         self._has_body = has_body
@@ -70,10 +70,12 @@ class HttpResponse:
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    @functools.cached_property
+    @property
     def headers(self) -> list[tuple[str, str]]:
         """Names and values as they were sent; bytes that are no UTF-8 are surrogates."""
-        return [(_text(name), _text(value)) for name, value in self.raw_headers]
+        if self._headers is None:
+            self._headers = [(_name(name), _text(value)) for name, value in self.raw_headers]
+        return self._headers
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives. Raises Disconnected if it is cut off, OSError and
@@ -356,6 +358,24 @@ class Connection(asyncio.Protocol):
         if writable is not None:
             with contextlib.suppress(asyncio.InvalidStateError):
                 writable.set_result(None)
+
+
+_MAX_NAMES = 512
+_MAX_CACHED_NAME = 64
+_names: dict[bytes, str] = {}
+"""Names of headers, by the bytes that servers sent; emptied when full."""
+
+
+def _name(data: bytes) -> str:
+    """Return the name of a header."""
+    name = _names.get(data)
+    if name is None:
+        name = _text(data)
+        if len(data) <= _MAX_CACHED_NAME:
+            if len(_names) >= _MAX_NAMES:
+                _names.clear()
+            _names[data] = name
+    return name
 
 
 def _text(data: bytes) -> str:

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlencode
 
-from msgspec.structs import replace
-
 from kapiserver.apiserver.aggregation.back_ends import user_headers
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import TooManyRequests
@@ -32,6 +30,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import (
     AnyResponse,
     Headers,
+    Response,
     UpgradeResponse,
     text_error,
     text_response,
@@ -72,7 +71,8 @@ async def forward_to_api_server(
     if not request.info.is_resource_request and request.path.strip("/").count("/") == 2:
         sending = asyncio.wait_for(sending, DISCOVERY_SECONDS)
     response = await sending
-    request.on_complete(lambda _: response.close())
+    if not response.is_complete:
+        request.on_complete(lambda _: response.close())
     if is_upgrade:
         return _upgraded(request, response)
     if response.status == 101:
@@ -82,12 +82,17 @@ async def forward_to_api_server(
     if 300 <= response.status < 400 and header(response.headers, "Location"):
         response.close()
         return text_response(_REDIRECTED, status=502)
-    is_endless = request.info.is_long_running
-    passed_on = replace(streamed(response, _returned(response)), is_endless=is_endless)
-    if passed_on.length is None or passed_on.length > SMALL_BYTES or request.method == "HEAD":
-        return passed_on
+    head = returned_headers(response.headers, _OF_FILTERS)
+    if head.length is None or head.length > SMALL_BYTES or request.method == "HEAD":
+        return streamed(response, head, is_endless=request.info.is_long_running)
     # Head and body leave in one packet: the network may hold back a second small one.
-    return replace(passed_on, body=await response.read(SMALL_BYTES), length=None)
+    return Response(
+        status=response.status,
+        media_type=head.media_type,
+        body=await response.read(SMALL_BYTES),
+        headers=head.others,
+        is_passed_on=True,
+    )
 
 
 @contextmanager
@@ -118,23 +123,13 @@ def _headers(
     replaced = {"audit-id", "host", *(name.lower() for name, _ in own_headers)}
     if request.trace.context is not None:
         replaced |= {"traceparent", "tracestate"}
-    headers = [
-        each
-        for each in forwarded_headers(request, server.config.authentication, upgrade=is_upgrade)
-        if each[0].lower() not in replaced
-    ]
-    return [
-        *headers,
-        *user_headers(request.user),
-        *trace_headers(),
-        ("Audit-Id", request.audit.id),
-        *own_headers,
-    ]
-
-
-def _returned(response: HttpResponse) -> Headers:
-    headers = returned_headers(response.headers)
-    return [each for each in headers if each[0].lower() not in _OF_FILTERS]
+    settings = server.config.authentication
+    headers = forwarded_headers(request, settings, upgrade=is_upgrade, withheld=replaced)
+    headers += user_headers(request.user)
+    headers += trace_headers()
+    headers.append(("Audit-Id", request.audit.id))
+    headers += own_headers
+    return headers
 
 
 def _upgraded(request: Request, response: HttpResponse) -> AnyResponse:
@@ -144,4 +139,4 @@ def _upgraded(request: Request, response: HttpResponse) -> AnyResponse:
     if response.status < 400:
         status = response.status
         return text_error(f"invalid upgrade response: status code {status}", 503)
-    return streamed(response, _returned(response))
+    return streamed(response, returned_headers(response.headers, _OF_FILTERS))

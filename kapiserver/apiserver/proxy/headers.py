@@ -8,7 +8,8 @@ corsRemovingTransport of k8s.io/apimachinery.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kapiserver.apiserver.authentication.websocket_token import subprotocols
 from kapiserver.apiserver.config import AuthenticationSettings
@@ -43,28 +44,31 @@ def asks_to_upgrade(headers: Mapping[str, str]) -> bool:
 
 
 def forwarded_headers(
-    request: Request, settings: AuthenticationSettings, *, upgrade: bool
+    request: Request,
+    settings: AuthenticationSettings,
+    *,
+    upgrade: bool,
+    withheld: Collection[str] = (),
 ) -> Headers:
-    """Return the headers of a request that is passed on; hop-by-hop headers only to upgrade."""
+    """Return the headers of a request that is passed on; hop-by-hop headers only to upgrade.
+    `withheld` are the names in lower case of others that are not passed on."""
     names, prefixes = _withheld(
-        (
-            *settings.requestheader_username_headers,
-            *settings.requestheader_uid_headers,
-            *settings.requestheader_group_headers,
-        ),
-        tuple(settings.requestheader_extra_headers_prefix),
+        settings.requestheader_username_headers,
+        settings.requestheader_uid_headers,
+        settings.requestheader_group_headers,
+        settings.requestheader_extra_headers_prefix,
     )
     connection = request.header("Connection")
-    hop = _ONLY_ONCE if upgrade else _named(connection) | _HOP_BY_HOP
+    hop = _ONLY_ONCE if upgrade else _named(connection) | _HOP_BY_HOP if connection else _HOP_BY_HOP
     passed, chain, has_protocols = [], [], False
     for name, value in request.headers.items():
         lower = name.lower()
-        if lower in names or lower in hop or lower.startswith(prefixes):
+        if lower in names or lower in hop or lower in withheld or lower.startswith(prefixes):
             if lower == _FORWARDED_FOR:
                 chain.append(value)
             has_protocols = has_protocols or lower == _WEBSOCKET_PROTOCOL
         else:
-            passed.append((str(name), value if value.isascii() else _sendable(value)))
+            passed.append((name, value if value.isascii() else _sendable(value)))
     if has_protocols and (protocols := subprotocols(request.headers)):
         passed.append(("Sec-WebSocket-Protocol", _sendable(", ".join(protocols))))
     if request.remote:
@@ -76,23 +80,52 @@ def forwarded_headers(
 
 @functools.lru_cache(maxsize=64)
 def _withheld(
-    configured: tuple[str, ...], extra: tuple[str, ...]
+    usernames: Sequence[str], uids: Sequence[str], groups: Sequence[str], extra: Sequence[str]
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the names, and the prefixes of names, in lower case of headers that are not passed on
     as they are, with those in which front proxies of this server name users."""
-    names = _CREDENTIALS | {name.lower() for name in configured}
+    names = _CREDENTIALS | {name.lower() for name in (*usernames, *uids, *groups)}
     prefixes = _CREDENTIAL_PREFIXES + tuple(name.lower() for name in extra)
     return names | {"expect", _FORWARDED_FOR, _WEBSOCKET_PROTOCOL}, prefixes
 
 
-def returned_headers(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Return the headers of a response that is passed back, without those of the body and Date."""
-    headers = list(headers)
-    dropped = _NOT_RETURNED
-    connection = [value for name, value in headers if name.lower() == "connection"]
-    if connection:
-        dropped |= _named(",".join(connection))
-    return [each for each in headers if each[0].lower() not in dropped]
+class ReturnedHeaders(NamedTuple):
+    """The headers of a response that is passed back.
+
+    others      without those of the body and Date
+    media_type  the value of Content-Type, or ""
+    length      the value of Content-Length, or None
+    """
+
+    others: Headers
+    media_type: str
+    length: int | None
+
+
+def returned_headers(
+    headers: Iterable[tuple[str, str]], withheld: Collection[str] = ()
+) -> ReturnedHeaders:
+    """Return the headers of a response that is passed back. `withheld` are the names in lower case
+    of others that are not."""
+    others, of_body = [], {}
+    for name, value in headers:
+        lower = name.lower()
+        if lower not in _NOT_RETURNED:
+            if lower not in withheld:
+                others.append((name, value))
+        elif lower == "connection":
+            of_body[lower] = f"{of_body.get(lower, '')},{value}"
+        else:
+            of_body.setdefault(lower, value)
+    if connection := of_body.get("connection"):
+        named = _named(connection)
+        others = [each for each in others if each[0].lower() not in named]
+    length = of_body.get("content-length", "")
+    return ReturnedHeaders(
+        others,
+        of_body.get("content-type", ""),
+        int(length) if length.isascii() and length.isdigit() else None,
+    )
 
 
 def _named(connection: str) -> set[str]:

@@ -29,6 +29,7 @@ from kapiserver.apiserver.http_client.errors import (
     error_text,
 )
 from kapiserver.apiserver.proxy.headers import (
+    ReturnedHeaders,
     asks_to_upgrade,
     forwarded_headers,
     header,
@@ -219,12 +220,12 @@ async def _returned(
 ) -> Response:
     """Return the response for the client. Raises InternalError for a malformed Location."""
     headers = returned_headers(response.headers)
-    if header(headers, "Cache-Control"):
-        headers.insert(0, _NO_CACHE)  # kube-apiserver sends both
-    target = header(headers, "Location")
+    if header(headers.others, "Cache-Control"):
+        headers.others.insert(0, _NO_CACHE)  # kube-apiserver sends both
+    target = header(headers.others, "Location")
     if target:
-        headers = _with_location(headers, links, target)
-    elif _is_html(response) and request.method != "HEAD":
+        headers = headers._replace(others=_with_location(headers.others, links, target))
+    elif _is_html(headers.media_type) and request.method != "HEAD":
         return await _rewritten_page(server, response, headers, links)
     return streamed(response, headers)
 
@@ -239,26 +240,27 @@ def _with_location(headers: Headers, links: Links, target: str) -> Headers:
     return [*others, ("Location", rewritten)]
 
 
-def _is_html(response: HttpResponse) -> bool:
-    content_type = header(response.headers, "Content-Type")
-    return content_type.partition(";")[0].strip() == "text/html"
+def _is_html(media_type: str) -> bool:
+    return media_type.partition(";")[0].strip() == "text/html"
 
 
-def streamed(response: HttpResponse, headers: Headers) -> Response:
+def streamed(
+    response: HttpResponse, headers: ReturnedHeaders, *, is_endless: bool = False
+) -> Response:
     """Return a response that passes the body of another server on, with these headers."""
-    length = header(response.headers, "Content-Length")
     return Response(
         status=response.status,
-        media_type=header(response.headers, "Content-Type"),
+        media_type=headers.media_type,
         body=response.pieces(),
-        length=int(length) if length.isascii() and length.isdigit() else None,
-        headers=headers,
+        length=headers.length,
+        headers=headers.others,
         is_passed_on=True,
+        is_endless=is_endless,
     )
 
 
 async def _rewritten_page(
-    server: Server, response: HttpResponse, headers: Headers, links: Links
+    server: Server, response: HttpResponse, headers: ReturnedHeaders, links: Links
 ) -> Response:
     """Return a page with its links rewritten; a large one is passed on as it is."""
     pieces, size = [], 0
@@ -272,13 +274,13 @@ async def _rewritten_page(
     except OSError as error:
         raise UnclassifiedError(str(error) or "unexpected EOF") from None
     page = b"".join(pieces)
-    encoding = header(headers, "Content-Encoding")
+    encoding = header(headers.others, "Content-Encoding")
     rewritten = await server.offloader.run_in_thread(links.rewrite_page, page, encoding)
     return Response(
         status=response.status,
-        media_type=header(response.headers, "Content-Type"),
+        media_type=headers.media_type,
         body=page if rewritten is None else rewritten,
-        headers=headers,
+        headers=headers.others,
         is_passed_on=True,
     )
 

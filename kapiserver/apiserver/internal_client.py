@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kapiserver.api.accessors import copy_tree
-from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authorization.forbidden import forbidden
@@ -32,6 +32,7 @@ from kapiserver.apiserver.endpoints.options import (
 )
 from kapiserver.apiserver.endpoints.subresources import SUBRESOURCES
 from kapiserver.apiserver.endpoints.tables import in_version
+from kapiserver.apiserver.endpoints.tree_body import TreeBody
 from kapiserver.apiserver.endpoints.watch_frames import bookmark_metadata
 from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, status_of
 from kapiserver.apiserver.first_request import first_request
@@ -40,16 +41,15 @@ from kapiserver.apiserver.request_info import RequestInfo, name_selected, select
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
 from kapiserver.apiserver.user import User
-from kapiserver.codecs import json
-from kapiserver.codecs.cost import cost_of
-from kapiserver.codecs.object_decoder import decode_object
-from kapiserver.codecs.serializer import Decoded
 from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.event_stream import InitialEventsEnd
 from kapiserver.storage.cache.query import ListResult
 from kapiserver.storage.cache.watch_fanout import VisibleEvent
 from kapiserver.storage.concurrency.clock import wait
 from kapiserver.storage.concurrency.time_slice import TimeSlice
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.proxy.aggregated_client import AggregatedResource
 
 RETRY_SECONDS = 1.0
 """The wait before `follow` tries again after a transient error."""
@@ -86,27 +86,6 @@ class InternalClient:
         return InternalResource(self, GroupVersion.parse(version), name, namespace)
 
 
-class TreeBody:
-    """An object in memory, as operations take it."""
-
-    def __init__(self, obj: Tree) -> None:
-        self._obj = obj
-
-    @functools.cached_property
-    def data(self) -> bytes:
-        """The object as JSON."""
-        return json.encode_value(self._obj)
-
-    @property
-    def cost(self) -> int:
-        """The cost of processing the object (`codecs/cost.py`)."""
-        return cost_of(self.data)
-
-    def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
-        """Read a copy of the tree by its kind. Raises CodecError."""
-        return decode_object(server.scheme, copy_tree(self._obj), defaults=defaults, source=b"")
-
-
 class InternalResource(ResourceClient):
     """The objects of one resource within the server, in one namespace or in all.
 
@@ -140,8 +119,10 @@ class InternalResource(ResourceClient):
     async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
         """Return one object, or a subresource of it."""
         info = self._info("get", name, subresource)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.get(name, subresource=subresource, **parameters)
         with _as_status_error(info):
-            if (tree := await self._read_elsewhere(info, _query(parameters))) is not None:
+            if (tree := await self._read_computed(info, _query(parameters))) is not None:
                 return tree
             target = await self._target(info)
             _check_is_object(target)
@@ -153,8 +134,10 @@ class InternalResource(ResourceClient):
         """Return one page of a list, or all of it without a limit."""
         query = _query(parameters)
         info = self._info("list", query=query)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.list_page(**parameters)
         with _as_status_error(info):
-            if (tree := await self._read_elsewhere(info, query)) is not None:
+            if (tree := await self._read_computed(info, query)) is not None:
                 return tree
             target = await self._target(info)
             _check_is_object(target)
@@ -163,7 +146,9 @@ class InternalResource(ResourceClient):
             return await self._list(target, listing)
 
     async def list(self, *, limit: int = 500, **parameters: Any) -> Tree:
-        """Return all objects as one list; no pages are needed."""
+        """Return all objects as one list; only an extension API server needs pages."""
+        if self._server.api_services.server_of(self.version) is not None:
+            return await super().list(limit=limit, **parameters)
         page = await self.list_page(**parameters)
         return {**page, "metadata": {**page["metadata"], "continue": ""}}
 
@@ -175,6 +160,12 @@ class InternalResource(ResourceClient):
         if resource_version:
             query["resourceVersion"] = [resource_version]
         info = self._info("watch", query=query)
+        if (aggregated := await self._aggregated(info)) is not None:
+            watched = aggregated.watch(resource_version=resource_version, **parameters)
+            async with contextlib.aclosing(watched) as aggregated_events:
+                async for aggregated_event in aggregated_events:
+                    yield aggregated_event
+            return
         with _as_status_error(info):
             target = await self._target(info)
             _check_is_object(target)
@@ -193,6 +184,8 @@ class InternalResource(ResourceClient):
     ) -> Tree:
         """Create an object; with a subresource, post to that of `name`."""
         info = self._info("create", name, subresource)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.create(obj, name=name, subresource=subresource, **parameters)
         async with self._write(info) as target:
             caller = self._caller(info)
             options = parse_options(self._server, _query(parameters), "CreateOptions")
@@ -213,6 +206,8 @@ class InternalResource(ResourceClient):
     async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
         """Replace an object."""
         info = self._info("update", obj["metadata"]["name"], subresource)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.update(obj, subresource=subresource, **parameters)
         async with self._write(info) as target:
             _check_is_object(target)
             options = parse_options(self._server, _query(parameters), "UpdateOptions")
@@ -233,6 +228,10 @@ class InternalResource(ResourceClient):
     ) -> Tree:
         """Patch an object. `patch` is a JSON value of the patch `type`."""
         info = self._info("patch", name, subresource)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.patch(
+                name, patch, type=type, subresource=subresource, **parameters
+            )
         async with self._write(info) as target:
             _check_is_object(target)
             from kapiserver.apiserver.endpoints.operations import patch as operations
@@ -257,6 +256,10 @@ class InternalResource(ResourceClient):
         """Update an object to `change(current)` as one guaranteed update of its store. `change`
         may be called more than once; its errors that have a Status are raised as StatusError."""
         info = self._info("update", name, subresource)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.update_with_retry(
+                name, change, subresource=subresource, **parameters
+            )
         async with self._write(info, operations="patch") as target:
             from kapiserver.apiserver.endpoints.operations import patch as operations
 
@@ -276,6 +279,10 @@ class InternalResource(ResourceClient):
     ) -> Tree:
         """Apply a configuration."""
         info = self._info("patch", obj["metadata"]["name"], subresource)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.apply(
+                obj, manager=manager, subresource=subresource, **parameters
+            )
         async with self._write(info) as target:
             _check_is_object(target)
             query = _query({"fieldManager": manager, **parameters})
@@ -291,6 +298,8 @@ class InternalResource(ResourceClient):
     async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
         """Delete an object."""
         info = self._info("delete", name)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.delete(name, options, **parameters)
         async with self._write(info) as target:
             delete_options = self._delete_options(options, parameters)
             from kapiserver.apiserver.endpoints.operations.delete import (
@@ -313,6 +322,8 @@ class InternalResource(ResourceClient):
         """Delete the selected objects and return the list of them."""
         query = _query(parameters)
         info = self._info("deletecollection", query=query)
+        if (aggregated := await self._aggregated(info)) is not None:
+            return await aggregated.delete_collection(options, **parameters)
         async with self._write(info) as target:
             list_options = parse_options(self._server, query, "ListOptions")
             delete_options = self._delete_options(options, parameters)
@@ -358,23 +369,28 @@ class InternalResource(ResourceClient):
             if not decision.allowed:
                 raise forbidden(client.user, info, decision.reason)
 
-    async def _read_elsewhere(self, info: RequestInfo, query: Query) -> Tree | None:
-        """Read from an extension API server or from a computed group; None if this server stores
-        the objects. Raises Forbidden, UnknownResource, NotFound, BadObject, ServiceUnavailable and
-        StatusError."""
-        server = self._server
-        api_service = server.api_services.server_of(info.version)
-        if api_service is not None:
+    async def _aggregated(self, info: RequestInfo) -> AggregatedResource | None:
+        """Authorize a call for an extension API server and return a client of the same objects;
+        None if this server has them. Raises StatusError."""
+        if self._server.api_services.server_of(info.version) is None:
+            return None
+        with _as_status_error(info):
             await self._authorize(info)
-            from kapiserver.apiserver.proxy.aggregated_reads import read_aggregated
+        from kapiserver.apiserver.proxy.aggregated_client import AggregatedResource
 
-            return await read_aggregated(server, self._client.user, api_service, info, query)
-        if info.version.group not in server.computed:
+        return AggregatedResource(
+            self._server, self._client.user, self.version, self.name, self.namespace
+        )
+
+    async def _read_computed(self, info: RequestInfo, query: Query) -> Tree | None:
+        """Read from a computed group; None if the group is stored. Raises Forbidden,
+        UnknownResource, NotFound, BadObject and StatusError."""
+        if info.version.group not in self._server.computed:
             return None
         await self._authorize(info)
         from kapiserver.apiserver.endpoints.computed import read_computed
 
-        return await read_computed(server, info, query)
+        return await read_computed(self._server, info, query)
 
     async def _target(self, info: RequestInfo) -> Target:
         """Authorize a call and return its target. Raises Forbidden, UnknownResource,

@@ -117,6 +117,8 @@ class OpenAPISource(Struct, frozen=True, kw_only=True):
     etag: str = ""
 
 
+OnDiscovered: TypeAlias = Callable[[], None]
+"""A function that is called when the resources of an APIService have become known or unknown."""
 OnChanged: TypeAlias = Callable[[str], None]
 """A function that takes the name of an APIService that changed, and names a Service now or named
 one before."""
@@ -140,6 +142,7 @@ class APIServices:
         self._scheme = scheme
         self._stores = stores
         self._subscribers = Subscribers[OnChanged]()
+        self._discovery_subscribers = Subscribers[OnDiscovered]()
         self._subscription: InformerSubscription | None = None
 
     @property
@@ -168,6 +171,10 @@ class APIServices:
         its change, from now on."""
         return self._subscribers.subscribe(on_changed)
 
+    def subscribe_discovery(self, on_discovered: OnDiscovered) -> Subscription:
+        """Call a handler when `discovery` or `remote` has changed, from now on."""
+        return self._discovery_subscribers.subscribe(on_discovered)
+
     def find(self, path: str) -> APIService | None:
         """Return the APIService whose Service gets the requests for a path, or None if this server
         handles the path itself."""
@@ -185,10 +192,13 @@ class APIServices:
 
     def set_discovery(self, name: str, version: Tree | None) -> None:
         """Keep what aggregated discovery shows of an APIService; None if it cannot be fetched."""
+        old = self.discovery.get(name)
         if version is None:
             self.discovery.pop(name, None)
         elif name in self.remote:
             self.discovery[name] = version
+        if self.discovery.get(name) != old:
+            self._notify_discovered()
 
     def set_openapi(self, name: str, source: OpenAPISource) -> None:
         """Keep what is known of the OpenAPI of an APIService."""
@@ -228,6 +238,12 @@ class APIServices:
         for name in changed:
             for on_changed in self._subscribers:
                 on_changed(name)
+        if changed:
+            self._notify_discovered()
+
+    def _notify_discovered(self) -> None:
+        for on_discovered in self._discovery_subscribers:
+            on_discovered()
 
 
 def _is_remote(api_service: APIService | None) -> bool:

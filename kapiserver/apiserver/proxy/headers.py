@@ -107,7 +107,8 @@ def returned_headers(
 ) -> ReturnedHeaders:
     """Return the headers of a response that is passed back. `withheld` are the names in lower case
     of others that are not."""
-    others, of_body = [], {}
+    others: Headers = []
+    of_body: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
         if lower not in _NOT_RETURNED:

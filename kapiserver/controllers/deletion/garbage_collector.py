@@ -16,8 +16,10 @@ from msgspec import Struct
 from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of, uid_of
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
-from kapiserver.api.resource_client import StatusError
+from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
+from kapiserver.controllers.aggregation.aggregated_resources import AggregatedKind
+from kapiserver.controllers.deletion.aggregated_objects import AggregatedObjects, path_of
 from kapiserver.controllers.deletion.owner_graph import OwnerGraph
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
@@ -26,7 +28,6 @@ from kapiserver.controllers.loop.writing import UPDATE_ATTEMPTS
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.objects.object_store import ResourceStore
@@ -56,15 +57,22 @@ class GarbageCollector(Controller[str]):
         self._unresolved: dict[str, None] = {}
         """Paths of objects with an owner whose kind was unknown at the last reconcile."""
         self._graph = OwnerGraph()
+        self._aggregated = AggregatedObjects(context, self, self._graph, self._on_kinds_changed)
 
     def set_up(self) -> None:
         """Subscribe to the metadata of all objects, and to definitions."""
         custom_resources = self.server.custom_resources
-        self.add_subscription(custom_resources.subscribe(self._on_definitions_changed))
+        self.add_subscription(custom_resources.subscribe(self._on_kinds_changed))
         self.add_subscription(self._metadata.subscribe(self))
+        self.add_subscription(self._aggregated.start())
 
-    def _on_definitions_changed(self, _names: Sequence[str]) -> None:
-        """Reconcile objects whose owner may be of a kind that is defined now."""
+    async def stop(self) -> None:
+        """Stop, and end the watches of extension API servers."""
+        await self._aggregated.stop()
+        await super().stop()
+
+    def _on_kinds_changed(self, _names: Sequence[str] = ()) -> None:
+        """Reconcile objects whose owner may be of a kind that is served now."""
         unknown, self._unresolved = self._unresolved, {}
         for path in unknown:
             self.queue.add(path)
@@ -76,6 +84,7 @@ class GarbageCollector(Controller[str]):
         self.queue.clear()
         self._unresolved.clear()
         self._graph.clear()
+        self._aggregated.deliver_again()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
@@ -95,18 +104,13 @@ class GarbageCollector(Controller[str]):
         observed = self._graph.get(path)
         if observed is None or await self._has_observed_owners(observed):
             return
-        store = self.server.stores.get(observed.resource)
-        try:
-            entry = await store.get(observed.key)
-        except NotFound:
-            return
-        obj = await self._metadata_of_entry(store, entry)
-        if uid_of(obj) != observed.uid:
+        obj = await self._read(observed.resource, observed.key)
+        if obj is None or uid_of(obj) != observed.uid:
             return
         if is_terminating(obj):
             await self._process_dependents(observed, obj)
         elif metadata_of(obj).get("ownerReferences"):
-            await self._process_owners(observed, obj, entry.revision)
+            await self._process_owners(observed, obj)
 
     async def _has_observed_owners(self, observed: ObjectMetadata) -> bool:
         """Whether the informer has observed each owner, and none waits for its dependents. The
@@ -122,8 +126,7 @@ class GarbageCollector(Controller[str]):
                 key = _key_of_owner(observed, reference, resource)
             except (NotRegistered, ValueError, _ClusterScopedDependent):
                 return False
-            path = self.server.stores.get(resource).codec.path(key)
-            if not uid or self._metadata.uid_of(path) != uid:
+            if not uid or self._observed_uid(resource, key) != uid:
                 return False
             if self._graph.is_waiting(uid):
                 return False
@@ -143,9 +146,7 @@ class GarbageCollector(Controller[str]):
             for path in self._graph.take_blocking_dependents(observed.uid):
                 self.queue.add(path)
 
-    async def _process_owners(
-        self, observed: ObjectMetadata, obj: Tree, revision: Revision
-    ) -> None:
+    async def _process_owners(self, observed: ObjectMetadata, obj: Tree) -> None:
         """Keep the object, remove references to absent owners, or delete it."""
         owners = await self._classify_owners(observed, obj)
         if owners is None:
@@ -161,7 +162,7 @@ class GarbageCollector(Controller[str]):
             policy = "Orphan"
         else:
             policy = "Foreground" if FOREGROUND in finalizers_of(obj) else "Background"
-        await self._delete(observed, policy, revision)
+        await self._delete(observed, policy, metadata_of(obj).get("resourceVersion") or "")
 
     async def _unblock_cycle(self, observed: ObjectMetadata) -> None:
         """Break a cycle of foreground deletions: make none of the object's owners wait for it."""
@@ -205,22 +206,25 @@ class GarbageCollector(Controller[str]):
         key = _key_of_owner(observed, reference, resource)
         if self._graph.is_deleted(uid):
             return None
-        store = self.server.stores.get(resource)
         for version in ("0", ""):  # the watch cache may lack what another server created just now
-            try:
-                owner = await self._metadata_of_entry(
-                    store, await store.get(key, resource_version=version)
-                )
-            except NotFound:
-                continue
-            if uid_of(owner) == uid:
+            owner = await self._read(resource, key, version)
+            if owner is not None and uid_of(owner) == uid:
                 return owner
         return None
 
     def _resource_of(self, reference: Tree) -> Resource:
         """Return the resource of an owner. Raises NotRegistered, ValueError."""
         version = GroupVersion.parse(reference.get("apiVersion") or "")
-        return self.server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
+        kind = version.with_kind(reference.get("kind") or "")
+        if self._aggregated.serves(version):
+            return self._aggregated.resource_of(kind)
+        return self.server.scheme.resource_of(kind)
+
+    def _observed_uid(self, resource: Resource, key: ObjectKey) -> str:
+        """Return the uid of an object as last observed, or ""."""
+        if isinstance(resource, AggregatedKind):
+            return self._aggregated.uid_of(path_of(resource, key))
+        return self._metadata.uid_of(self.server.stores.get(resource).codec.path(key))
 
     async def _warn_of_other_namespaces(
         self, observed: ObjectMetadata, absent: Sequence[Tree]
@@ -235,6 +239,8 @@ class GarbageCollector(Controller[str]):
                 identity = (reference.get("name") or "", reference.get("uid") or "")
                 owners.setdefault(resource, {})[identity] = reference
         for resource, references in owners.items():
+            if isinstance(resource, AggregatedKind):
+                continue
             names = {name for name, _ in references}
             store = self.server.stores.get(resource)
             for entry in await store.cached_entries():
@@ -252,8 +258,25 @@ class GarbageCollector(Controller[str]):
                     )
 
     async def _warn(self, observed: ObjectMetadata, message: str) -> None:
-        dependent = await self.server.stores.get(observed.resource).get(observed.key)
-        await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
+        if isinstance(observed.resource, AggregatedKind):
+            obj = await self._aggregated.read(observed.resource, observed.key)
+        else:
+            obj = (await self.server.stores.get(observed.resource).get(observed.key)).tree()
+        if obj is not None:
+            await self._recorder.warn(obj, "OwnerRefInvalidNamespace", message)
+
+    async def _read(self, resource: Resource, key: ObjectKey, version: str = "") -> Tree | None:
+        """Return the object, or its metadata alone, at any resource version or the newest; None if
+        there is none. Raises StatusError for an object of an extension API server."""
+        if isinstance(resource, AggregatedKind):
+            return await self._aggregated.read(resource, key)
+        store = self.server.stores.get(resource)
+        try:
+            entry = await store.get(key, resource_version=version)
+        except NotFound:
+            return None
+        obj = await self._metadata_of_entry(store, entry)
+        return {**obj, "metadata": {**metadata_of(obj), "resourceVersion": str(entry.revision)}}
 
     async def _metadata_of_entry(self, store: ResourceStore, entry: Entry) -> Tree:
         """Return the object, or its metadata alone if the rest is not decoded yet."""
@@ -299,21 +322,18 @@ class GarbageCollector(Controller[str]):
     ) -> None:
         """Merge what `change` returns for the current metadata into them; nothing if it returns
         nothing."""
-        store = self.server.stores.get(observed.resource)
-        objects = self.context.served_resource(observed.resource, namespace=observed.key.namespace)
+        objects = self._client(observed)
         if objects is None:
             return
         for _ in range(UPDATE_ATTEMPTS):
             try:
-                entry = await store.get(observed.key)
-                metadata = store.codec.ownership_metadata(entry.path, entry.value)
-                patch = change(metadata)
-                if metadata.get("uid") != observed.uid or not patch:
+                obj = await self._read(observed.resource, observed.key)
+                if obj is None or uid_of(obj) != observed.uid:
                     return
-                version = {"resourceVersion": str(entry.revision)}
-                await objects.patch(observed.key.name, {"metadata": {**version, **patch}})
-                return
-            except NotFound:
+                patch = change(metadata_of(obj))
+                if patch:
+                    version = {"resourceVersion": metadata_of(obj).get("resourceVersion")}
+                    await objects.patch(observed.key.name, {"metadata": {**version, **patch}})
                 return
             except StatusError as error:
                 if error.reason == "Conflict":
@@ -324,11 +344,18 @@ class GarbageCollector(Controller[str]):
                     _log.info("%s was not changed: %s", observed.path, error)
                 return
 
-    async def _delete(self, observed: ObjectMetadata, policy: str, revision: Revision) -> None:
-        """Delete an object if it is still at that revision; if not, it is reconciled again."""
-        key = observed.key
-        objects = self.context.served_resource(observed.resource, namespace=key.namespace)
-        preconditions = {"uid": observed.uid, "resourceVersion": str(revision)}
+    def _client(self, observed: ObjectMetadata) -> ResourceClient | None:
+        """Return the controller's client of an object; None if its resource is not served."""
+        namespace = observed.key.namespace
+        if isinstance(observed.resource, AggregatedKind):
+            return self._aggregated.client(observed.resource, namespace)
+        return self.context.served_resource(observed.resource, namespace=namespace)
+
+    async def _delete(self, observed: ObjectMetadata, policy: str, version: str) -> None:
+        """Delete an object if it is still at that resource version; if not, it is reconciled
+        again."""
+        key, objects = observed.key, self._client(observed)
+        preconditions = {"uid": observed.uid, "resourceVersion": version}
         options = {"propagationPolicy": policy, "preconditions": preconditions}
         if objects is not None:
             try:

@@ -1,7 +1,9 @@
 """Delete the content of terminating namespaces, then remove their finalizer.
 
-Pods are deleted first: they may need the other objects to shut down. While content remains, the
-conditions of the namespace report it. Mirrors pkg/controller/namespace of Kubernetes and KEP-5080.
+Pods are deleted first: they may need the other objects to shut down. Objects of extension API
+servers are deleted, too; while one of these does not answer, the namespace stays, because it may
+have content there. While content remains, the conditions of the namespace report it. Mirrors
+pkg/controller/namespace of Kubernetes and KEP-5080.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
-from kapiserver.api.accessors import finalizers_of, is_terminating, uid_of, value_at
-from kapiserver.api.group import CORE, Resource
+from kapiserver.api.accessors import finalizers_of, is_terminating, name_of, uid_of, value_at
+from kapiserver.api.group import CORE, GroupVersion, Resource
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
+from kapiserver.controllers.aggregation.aggregated_resources import aggregated_resources
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
-from kapiserver.controllers.loop.writing import update_object
+from kapiserver.controllers.loop.writing import suppress_reason, update_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 from kapiserver.storage.errors import NotFound
@@ -26,18 +29,27 @@ from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMe
 
 FINALIZER = "kubernetes"
 _PODS = ("", "pods")
+AGGREGATED_RETRY_SECONDS = 8.0
+"""The time until content of extension API servers is deleted again: they send no events."""
 
 
 class RemainingContent(Struct):
-    """Numbers of objects still in a namespace, by resource and by finalizer; and the errors of
-    deletions that were refused, as by an admission webhook."""
+    """What is still in a namespace, as far as it is known.
+
+    resources, finalizers   numbers of objects, by resource and by finalizer
+    errors      of deletions that were refused, as by an admission webhook
+    unknown     group-versions whose extension API server does not answer
+    is_elsewhere    whether an extension API server has some of the objects
+    """
 
     resources: Counter[str] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
     errors: list[StatusError] = field(default_factory=list)
+    unknown: Sequence[GroupVersion] = ()
+    is_elsewhere: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.resources or self.errors)
+        return bool(self.resources or self.errors or self.unknown)
 
 
 class NamespaceController(Controller[str]):
@@ -52,6 +64,14 @@ class NamespaceController(Controller[str]):
     def set_up(self) -> None:
         """Subscribe to the metadata of namespaces, and to the deletion of all objects."""
         self.add_subscription(self.context.metadata.subscribe(self, frozenset({"namespaces"})))
+        self.add_subscription(
+            self.server.api_services.subscribe_discovery(self._on_aggregated_resources_changed)
+        )
+
+    def _on_aggregated_resources_changed(self) -> None:
+        """Look at each terminating namespace: an extension API server may answer again."""
+        for name in self._terminating:
+            self.queue.add(name)
 
     def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
@@ -94,6 +114,8 @@ class NamespaceController(Controller[str]):
         )
         if remaining.errors:
             raise remaining.errors.pop(0)  # the queue tries again later
+        if remaining.unknown or remaining.is_elsewhere:
+            self.queue.add_after(name, AGGREGATED_RETRY_SECONDS)
 
     async def _delete_content(self, name: str) -> RemainingContent:
         """Delete the content of the namespace. Return what remains."""
@@ -104,8 +126,42 @@ class NamespaceController(Controller[str]):
             for item in batch:
                 await self._delete_resource(item, name, remaining)
             if remaining:
-                break
+                return remaining
+        await self._delete_aggregated(name, remaining)
         return remaining
+
+    async def _delete_aggregated(self, name: str, remaining: RemainingContent) -> None:
+        """Delete the objects of extension API servers in the namespace."""
+        served = aggregated_resources(self.server.api_services)
+        remaining.unknown = served.failed
+        for resource in served.resources:
+            if resource.namespaced and "delete" in resource.verbs:
+                try:
+                    await self._delete_aggregated_resource(resource, name, remaining)
+                except StatusError as error:
+                    remaining.errors.append(error)
+
+    async def _delete_aggregated_resource(
+        self, resource: Resource, name: str, remaining: RemainingContent
+    ) -> None:
+        """Delete the objects of a resource. Raises StatusError."""
+        version = str(GroupVersion(resource.group, resource.storage_version))
+        objects = self.context.resource(version, resource.name, namespace=name)
+        options = {"propagationPolicy": "Background"}
+        if "deletecollection" in resource.verbs:
+            await objects.delete_collection(options)
+        if "list" not in resource.verbs:
+            return
+        items = (await objects.list())["items"]
+        if "deletecollection" not in resource.verbs:
+            for item in items:
+                with suppress_reason("NotFound"):
+                    await objects.delete(name_of(item), options)
+            items = (await objects.list())["items"]
+        for item in items:
+            remaining.is_elsewhere = True
+            remaining.resources[resource.qualified_name] += 1
+            remaining.finalizers.update(finalizers_of(item))
 
     async def _delete_resource(
         self, resource: Resource, name: str, remaining: RemainingContent
@@ -171,7 +227,7 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
         _ConditionTemplate(
             "NamespaceDeletionDiscoveryFailure",
             "DiscoveryFailed",
-            "",
+            _format_unknown(remaining.unknown),
             "ResourcesDiscovered",
             "All resources successfully discovered",
         ),
@@ -211,6 +267,16 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
             "ContentHasNoFinalizers",
             "All content-preserving finalizers finished",
         ),
+    )
+
+
+def _format_unknown(versions: Sequence[GroupVersion]) -> str:
+    if not versions:
+        return ""
+    stale = ", ".join(sorted(f"{each}: stale GroupVersion discovery: {each}" for each in versions))
+    return (
+        f"Discovery failed for some groups, {len(versions)} failing: unable to retrieve the "
+        f"complete list of server APIs: {stale}"
     )
 
 

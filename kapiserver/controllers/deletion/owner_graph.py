@@ -81,6 +81,10 @@ class OwnerGraph:
             paths += self._waiting_owners(before)
         return paths
 
+    def forget(self, path: str) -> None:
+        """Remove an object of which nobody knows any more whether it exists."""
+        self._forget(path)
+
     def take_blocking_dependents(self, uid: str) -> Sequence[str]:
         """Return the paths of the dependents that block the deletion of a waiting owner, without
         those that wait for dependents of their own. A second call for the same deletion returns

@@ -64,8 +64,10 @@ class ControllerContext:
 
     def served_resource(self, resource: Resource, *, namespace: str = "") -> ResourceClient | None:
         """Return the controller's client of a resource in a served version, which is the stored
-        one of custom objects if possible; None if none is served."""
+        one of custom objects if possible; None if this server serves none."""
         for version in self._versions(resource):
+            if self.server.api_services.server_of(version) is not None:
+                continue  # an extension API server has other objects under this name
             with contextlib.suppress(NotRegistered):
                 self.server.scheme.kind_info(version, resource.name)
                 return self.resource(str(version), resource.name, namespace=namespace)

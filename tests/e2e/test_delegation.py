@@ -232,6 +232,16 @@ def test_orphans(kubectl: Kubectl) -> None:
     kubectl("delete", "db", "orphan")
 
 
+def test_quota(kubectl: Kubectl) -> None:
+    """A quota shows how many objects the extension API server has in the namespace."""
+    kubectl("create", "namespace", "counted")
+    kubectl("create", "-n", "counted", "-f", "-", stdin=_database("one"))
+    kubectl("create", "quota", "q", "-n", "counted", "--hard=count/databases.example.com=5")
+    used = r"jsonpath={.status.used.count/databases\.example\.com}=1"
+    kubectl("wait", f"--for={used}", "-n", "counted", "quota/q", "--timeout=60s")
+    kubectl("delete", "namespace", "counted", "--timeout=60s")
+
+
 def test_deletion_of_a_namespace(host: Server, kubectl: Kubectl) -> None:
     """A namespace goes when the extension API server has deleted its objects. While it terminates,
     the extension API server refuses new ones, as the host does."""

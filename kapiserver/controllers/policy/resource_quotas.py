@@ -19,10 +19,11 @@ from kapiserver.api.core.quota_usage import (
     scope_requirements,
     usage_of,
 )
-from kapiserver.api.group import CORE, Resource
+from kapiserver.api.group import CORE, GroupVersion, Resource
 from kapiserver.api.quantity import Amount
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
+from kapiserver.controllers.aggregation.aggregated_resources import aggregated_resources
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.storage.cache.entry import ObjectKey
@@ -32,6 +33,8 @@ from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMe
 
 BATCH_SECONDS = 2.0
 """The wait after a change, so that one calculation covers a burst of changes."""
+SYNC_SECONDS = 300.0
+"""The default of --resource-quota-sync-period of kube-controller-manager."""
 _MAY_SHRINK = ("persistentvolumeclaims", "pods", "services")
 
 
@@ -135,7 +138,22 @@ class ResourceQuotaController(Controller[ObjectKey | str]):
                 if names:
                     usage_found = await self._usage_of_resource(resource, namespace, names, quota)
                     total = add_amounts(total, usage_found)
-        return total
+        return total | await self._count_aggregated(namespace, hard)
+
+    async def _count_aggregated(self, namespace: str, hard: Tree) -> Amounts:
+        """Return the numbers of objects that extension API servers have in a namespace, which they
+        do not charge. They send no events: the quotas are calculated again later."""
+        counts: Amounts = {}
+        for resource in aggregated_resources(self.server.api_services).resources:
+            name = f"count/{resource.qualified_name}"
+            if resource.namespaced and "list" in resource.verbs and name in hard:
+                version = str(GroupVersion(resource.group, resource.storage_version))
+                objects = self.context.resource(version, resource.name, namespace=namespace)
+                items = (await objects.list())["items"]
+                counts[name] = Amount(len(items), 0, "DecimalSI")
+        if counts:
+            self.queue.add_after(namespace, SYNC_SECONDS)
+        return counts
 
     async def _usage_of_resource(
         self, resource: Resource, namespace: str, names: frozenset[str], quota: Tree

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kapiserver.api.resource_client import ResourceClient, StatusError
-from kapiserver.apiserver import internal_client
 from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints import tree_body
 from kapiserver.apiserver.errors import ServiceUnavailable
 from kapiserver.apiserver.internal_client import InternalClient
 from kapiserver.apiserver.request_info import RequestInfo
@@ -172,14 +172,14 @@ def test_watch_ends_with_the_server() -> None:
 def test_large_objects_are_offloaded(monkeypatch: Any) -> None:
     """The event loop decodes small objects, and a thread decodes large ones."""
     threads: list[int] = []
-    decode_object = internal_client.decode_object
+    decode_object = tree_body.decode_object
 
     def decode(scheme: Any, tree: Any, **options: Any) -> Any:
         if tree["metadata"]["name"] in ("a", "b"):
             threads.append(threading.get_ident())
         return decode_object(scheme, tree, **options)
 
-    monkeypatch.setattr(internal_client, "decode_object", decode)
+    monkeypatch.setattr(tree_body, "decode_object", decode)
 
     async def test(server: Server) -> None:
         maps = config_maps(server)

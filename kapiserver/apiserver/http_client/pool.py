@@ -24,8 +24,9 @@ from kapiserver.apiserver.http_client.errors import (
 from kapiserver.apiserver.http_client.proxies import ProxyReply
 from kapiserver.apiserver.http_client.urls import split_url
 
-MAX_IDLE = 8
-"""Idle connections to one origin that stay open."""
+MAX_IDLE = 100
+"""Idle connections to one origin that stay open; MaxIdleConns of Go's default transport. A burst of
+more requests at once opens others: a handshake costs as much as five requests."""
 IDLE_SECONDS = 90.0
 """An idle connection closes after this time at the earliest and twice this time at the latest.
 IdleConnTimeout of Go's default transport."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.api.resource_client import StatusError
+from kapiserver.api.resource_client import Event, StatusError
 from kapiserver.apiserver.aggregation import discovery_check
 from kapiserver.apiserver.aggregation.api_services import ServiceReference
 from kapiserver.apiserver.aggregation.service_resolver import Unresolved, cluster_address
@@ -289,7 +289,10 @@ def test_reads_of_the_server_itself(aggregated: Aggregated) -> None:
     assert read(allowed.get("*", subresource="size", labelSelector="a=b")) == {"kind": "Thing"}
     exchange = aggregated.request(f"{PATH}/namespaces/default/things/*/size?labelSelector=a%3Db")
     assert exchange.header("X-Remote-User") == APISERVER.name
-    assert read(allowed.list_page(limit=2)) == {"kind": "Thing"}
+    listed = {"kind": "ThingList", "apiVersion": "v1", "metadata": {}, "items": [{"spec": 1}]}
+    aggregated.upstream.answer = answer_json(listed)
+    item = {"kind": "Thing", "apiVersion": "v1", "spec": 1}
+    assert read(allowed.list_page(limit=2))["items"] == [item]
     aggregated.request(f"{PATH}/namespaces/default/things?limit=2")
     refusal = {"kind": "Status", "message": "no such thing", "code": 404, "reason": "NotFound"}
     for answer, code in (
@@ -303,6 +306,50 @@ def test_reads_of_the_server_itself(aggregated: Aggregated) -> None:
         assert raised.value.code == code
     with pytest.raises(StatusError, match='User "robot" cannot get resource "things"'):
         read(things.get("x"))
+
+
+def test_writes_of_the_server_itself(aggregated: Aggregated) -> None:
+    """The internal client writes and watches objects of extension API servers, as its user."""
+    things = aggregated.server.running.cluster.server.client(APISERVER).resource(
+        f"{GROUP}/v1", "things", namespace="default"
+    )
+    obj = {"apiVersion": f"{GROUP}/v1", "kind": "Thing", "metadata": {"name": "x"}}
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"}
+    calls = (
+        (things.create(obj, dryRun="All"), "POST", "?dryRun=All", "application/json", obj),
+        (things.update(obj, subresource="status"), "PUT", "/x/status", "application/json", obj),
+        (things.patch("x", {"a": 1}), "PATCH", "/x", "application/merge-patch+json", {"a": 1}),
+        (things.apply(obj, manager="m"), "PATCH", "/x?fieldManager=m",
+         "application/apply-patch+yaml", obj),
+        (things.delete("x", {"propagationPolicy": "Orphan"}), "DELETE", "/x",
+         "application/json", options),
+        (things.delete_collection(labelSelector="a"), "DELETE", "?labelSelector=a", None, None),
+    )  # fmt: skip
+
+    def await_(call: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(call, aggregated.server.loop).result(60)
+
+    aggregated.upstream.answer = answer_json({"kind": "Thing"})
+    for call, method, target, content_type, body in calls:
+        assert await_(call) == {"kind": "Thing"}
+        exchange = aggregated.request(f"{PATH}/namespaces/default/things{target}")
+        assert exchange.method == method
+        assert exchange.header("Content-Type") == content_type
+        assert (json.loads(exchange.body) if exchange.body else None) == body
+        assert exchange.header("X-Remote-User") == APISERVER.name
+
+    async def watch() -> Any:
+        return [event async for event in things.watch(resource_version="5")]
+
+    event = {"type": "ADDED", "object": obj}
+    line = json.dumps(event).encode() + b"\n"
+    aggregated.upstream.answer = lambda exchange: exchange.send(reply(line + line, CLOSE))
+    assert await_(watch()) == [Event("ADDED", obj)] * 2
+    gone = json.dumps({"type": "ERROR", "object": {"code": 410, "message": "too old"}}).encode()
+    aggregated.upstream.answer = lambda exchange: exchange.send(reply(line + gone + b"\n", CLOSE))
+    with pytest.raises(StatusError, match="too old") as raised:
+        await_(watch())
+    assert raised.value.code == 410
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,8 @@ class HttpResponse:
         self._unread = 0
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._is_read_whole = False
+        """Whether the reader waits for the end, or for MAX_UNREAD bytes."""
 
     @property
     def headers(self) -> list[tuple[str, str]]:
@@ -96,6 +98,7 @@ class HttpResponse:
         """Return the whole body. Raises ResponseTooLarge for more than `limit` bytes, and the
         errors of `pieces`."""
         if not (self.is_complete and len(self._pieces) <= 1 and self._unread <= limit):
+            self._is_read_whole = True
             return await self._read_pieces(limit)
         return self._pieces.pop() if self._pieces else b""
 
@@ -156,7 +159,9 @@ class HttpResponse:
         self.wake()
 
     def wake(self) -> None:
-        """Wake the reader."""
+        """Wake the reader if it has something to do."""
+        if self._is_read_whole and self._parser is not None and self._unread <= MAX_UNREAD:
+            return
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

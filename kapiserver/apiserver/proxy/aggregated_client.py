@@ -191,11 +191,15 @@ class AggregatedResource(ResourceClient):
     async def _object(self, response: HttpResponse) -> Tree:
         """Return the object in a response. Raises StatusError if it is an error, OSError,
         ValueError."""
-        value = await self._decode(await response.read(MAX_BYTES))
+        data = await response.read(MAX_BYTES)
         if 200 <= response.status < 300:
-            return value
+            return await self._decode(data)
+        try:
+            value = await self._decode(data)
+        except ValueError:
+            value = {}
         if value.get("kind") != "Status":
-            value = status(code=response.status, message=_NO_STATUS, outcome="Failure")
+            value = status(code=response.status, message=_NO_STATUS)
         raise StatusError({**value, "code": response.status}, response.status)
 
     async def _decode(self, data: bytes) -> Tree:
@@ -248,5 +252,5 @@ def _delete_options(options: Tree | None) -> Tree | None:
 
 
 def _unavailable() -> StatusError:
-    tree = status(code=503, reason="ServiceUnavailable", message=_UNAVAILABLE, outcome="Failure")
+    tree = status(code=503, reason="ServiceUnavailable", message=_UNAVAILABLE)
     return StatusError(tree, 503)

@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 DISCOVERY_SECONDS = 5.0
 """The time of a request for the resources of a group-version."""
 SMALL_BYTES = 64 << 10
-"""A body of at most this size is read before it is passed on or back."""
+"""A body of at most this size is read before it is passed on."""
+RESPONSE_BYTES = 256 << 10
+"""A body of at most this size, which the response states, is read before it is passed back: that
+many bytes wait in a connection anyway, and pieces cost a write each."""
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
 _OF_FILTERS = frozenset(
     ("audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid")
@@ -83,13 +86,13 @@ async def forward_to_api_server(
         response.close()
         return text_response(_REDIRECTED, status=502)
     head = returned_headers(response.headers, _OF_FILTERS)
-    if head.length is None or head.length > SMALL_BYTES or request.method == "HEAD":
+    if head.length is None or head.length > RESPONSE_BYTES or request.method == "HEAD":
         return streamed(response, head, is_endless=request.info.is_long_running)
     # Head and body leave in one packet: the network may hold back a second small one.
     return Response(
         status=response.status,
         media_type=head.media_type,
-        body=await response.read(SMALL_BYTES),
+        body=await response.read(RESPONSE_BYTES),
         headers=head.others,
         is_passed_on=True,
     )

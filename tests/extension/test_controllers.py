@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from aiohttp import ClientSession
 from msgspec import Struct, field
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.client import Client
 from kapiserver.extension import ApiServer, Object, ObjectMeta, Resource
@@ -24,6 +26,7 @@ from kapiserver.extension.controllers import (
     owner_reference,
     reconciles,
 )
+from kapiserver.extension.controllers.health import HealthPort, parse_address
 from kapiserver.testing.server import TestServer
 from tests.clock import ManualClock
 from tests.docs.blocks import ROOT
@@ -181,6 +184,7 @@ class Greeter(Controller[ConfigMap]):
         if "greeting" not in obj.data:
             obj.data["greeting"] = "hello"
             await self.objects.update(obj)
+            await self.note(obj, "Greeted", "It says hello.")
 
 
 def _config_map(name: str, **labels: str) -> ConfigMap:
@@ -200,6 +204,11 @@ def test_in_a_cluster() -> None:
                 await running.wait_settled()
                 assert (await objects.get("one")).data == {"greeting": "hello"}
                 assert (await objects.get("two")).data == {}
+                (event,) = (await client.resource("v1", "events").list())["items"]
+                assert (event["type"], event["reason"]) == ("Normal", "Greeted")
+                assert event["source"] == {"component": "Greeter"}
+                assert event["involvedObject"]["name"] == "one"
+                assert event["involvedObject"]["kind"] == "ConfigMap"
 
     asyncio.run(asyncio.wait_for(run(), 60))
 
@@ -229,6 +238,48 @@ def test_leader_election() -> None:
                 assert (await objects.get("two")).data == {"greeting": "hello"}
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_health_port() -> None:
+    """The port says whether the program runs and has all objects, and shows metrics."""
+
+    async def run() -> None:
+        async with TestServer(tls=False) as server:
+            metrics, controllers = WorkQueueMetrics(), Manager([Greeter])
+            client, clock = server.internal_client(), server.clock
+            await Objects(client, ConfigMap, namespace="default").create(
+                _config_map("one", greets="yes")
+            )
+            async with controllers.run(client, clock=clock, metrics=metrics) as running:
+                await running.wait_settled()
+                is_ready = [True]
+                port = HealthPort(lambda: running.is_ready and is_ready[0], metrics)
+                async with port.listen("127.0.0.1:0") as url, ClientSession(url) as session:
+
+                    async def get(path: str, method: str = "GET") -> tuple[int, str]:
+                        async with session.request(method, path) as response:
+                            return response.status, await response.text()
+
+                    for path in ("/healthz", "/livez", "/readyz"):
+                        assert await get(path) == (200, "ok")
+                    is_ready[0] = False
+                    text = "[-]informer-sync failed: not all objects are listed\n"
+                    assert await get("/readyz") == (500, text)
+                    status, text = await get("/metrics")
+                    assert status == 200
+                    assert 'workqueue_adds_total{name="Greeter"} ' in text
+                    assert "process_cpu_seconds_total" in text
+                    assert (await get("/other"))[0] == 404
+                    assert (await get("/healthz", "POST"))[0] == 405
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+@pytest.mark.parametrize("address", ["8081", "localhost:", ":x", ":70000"])
+def test_bad_address(address: str) -> None:
+    """An address that is none is refused."""
+    with pytest.raises(ValueError, match="must be HOST:PORT or :PORT"):
+        parse_address(address)
 
 
 async def _until(condition: object) -> None:
@@ -270,6 +321,7 @@ def test_program() -> None:
     with TestServer() as server:
         command = [sys.executable, "-c", PROGRAM, "--kubeconfig", server.kubeconfig]
         command += ["--leader-elect", "--namespace", "default"]
+        command += ["--health-probe-bind-address", "127.0.0.1:0"]
         program = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
         async def run() -> None:

@@ -15,6 +15,7 @@ from kapiserver.apiserver.controller_metrics import (
     JobSyncLabels,
     NodeMetrics,
 )
+from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.apiserver.serving.families import counts, histogram, numbers
 from kapiserver.apiserver.serving.metrics_text import Family
 
@@ -42,6 +43,32 @@ def controller_families(metrics: ControllerMetrics) -> Iterator[Family]:
         "Pods that the pod garbage collector deleted.",
         ("namespace", "reason"),
         metrics.pods_deleted_by_gc,
+    )
+
+
+def workqueue_families(metrics: WorkQueueMetrics) -> Iterator[Family]:
+    """Yield the families of the work queues of controllers."""
+    labels = ("name",)
+    yield numbers("counter", "workqueue_adds_total", "Items added.", labels, metrics.adds)
+    yield numbers(
+        "counter",
+        "workqueue_retries_total",
+        "Items added again after an error.",
+        labels,
+        metrics.retries,
+    )
+    yield numbers("gauge", "workqueue_depth", "Items that wait.", labels, metrics.depth)
+    yield histogram(
+        "workqueue_queue_duration_seconds",
+        "Seconds that an item waited.",
+        labels,
+        metrics.wait_seconds,
+    )
+    yield histogram(
+        "workqueue_work_duration_seconds",
+        "Seconds that a reconcile took.",
+        labels,
+        metrics.work_seconds,
     )
 
 

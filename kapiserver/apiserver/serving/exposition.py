@@ -6,7 +6,7 @@ prometheus-client, which reads the metrics of the process; it is loaded at the f
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CollectorRegistry
@@ -15,7 +15,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
-from kapiserver.apiserver.serving.metrics_text import MEDIA_TYPE, text_of
+from kapiserver.apiserver.serving.metrics_text import MEDIA_TYPE, Family, text_of
 from kapiserver.apiserver.serving.server_metrics import ServerFamilies
 
 
@@ -24,7 +24,7 @@ async def serve_metrics(server: Server, request: Request) -> AnyResponse:
     MethodNotAllowed."""
     if request.path.strip("/") == "metrics":
         _check_method(request)
-        return Response(media_type=MEDIA_TYPE, body=_text(server))
+        return metrics_response(ServerFamilies(server))
     if server.metric_pages is None:
         return page_not_found()
     _check_method(request)
@@ -37,10 +37,15 @@ def _check_method(request: Request) -> None:
         raise MethodNotAllowed
 
 
-async def _text(server: Server) -> AsyncIterator[bytes]:
+def metrics_response(families: Iterable[Family]) -> Response:
+    """Return the metrics of the process, and families."""
+    return Response(media_type=MEDIA_TYPE, body=_text(families))
+
+
+async def _text(families: Iterable[Family]) -> AsyncIterator[bytes]:
     registry = CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     yield generate_latest(registry)
-    async for piece in text_of(ServerFamilies(server)):
+    async for piece in text_of(families):
         yield piece

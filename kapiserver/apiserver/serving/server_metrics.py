@@ -28,7 +28,7 @@ from kapiserver.apiserver.metrics import (
     StorageLabels,
     WebhookLabels,
 )
-from kapiserver.apiserver.serving.controller_families import controller_families
+from kapiserver.apiserver.serving.controller_families import controller_families, workqueue_families
 from kapiserver.apiserver.serving.encryption_families import encryption_families
 from kapiserver.apiserver.serving.families import counts, histogram, numbers
 from kapiserver.apiserver.serving.flow_control_families import flow_control_families
@@ -66,7 +66,7 @@ class ServerFamilies:
         yield from self._policies()
         yield from self._audit()
         yield from self._storage()
-        yield from self._workqueues()
+        yield from workqueue_families(self._server.metrics.workqueues)
         yield from controller_families(self._server.metrics.controllers)
         yield from self._api_services()
         if self._server.peers is not None:
@@ -400,31 +400,6 @@ class ServerFamilies:
                 for _, store in stores
                 for version, count in list(store.events_sent.items())
             ),
-        )
-
-    def _workqueues(self) -> Iterator[Family]:
-        metrics = self._server.metrics.workqueues
-        labels = ("name",)
-        yield numbers("counter", "workqueue_adds_total", "Items added.", labels, metrics.adds)
-        yield numbers(
-            "counter",
-            "workqueue_retries_total",
-            "Items added again after an error.",
-            labels,
-            metrics.retries,
-        )
-        yield numbers("gauge", "workqueue_depth", "Items that wait.", labels, metrics.depth)
-        yield histogram(
-            "workqueue_queue_duration_seconds",
-            "Seconds that an item waited.",
-            labels,
-            metrics.wait_seconds,
-        )
-        yield histogram(
-            "workqueue_work_duration_seconds",
-            "Seconds that a reconcile took.",
-            labels,
-            metrics.work_seconds,
         )
 
     def _api_services(self) -> Iterator[Family]:

@@ -9,7 +9,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
@@ -17,23 +17,11 @@ from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.apiserver.user import APISERVER, User
+from kapiserver.controllers.loop.background_work import BackgroundWork
+from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
     from kapiserver.controllers.loop.shared_metadata import SharedMetadata
-
-
-class BackgroundWork(Protocol):
-    """Work of a controller that its reconciles do not wait for, such as the writes of events."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
-
-    async def wait_idle(self) -> None:
-        """Wait until nothing is left to do."""
-
-    async def stop(self) -> None:
-        """Drop what is left to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +45,11 @@ class ControllerContext:
     ca_text: str = ""
     signing_ca: Pair | None = None
     background: list[BackgroundWork] = field(default_factory=list)
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the server."""
+        return self.server.clock
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
         """Return the controller's client of a resource."""

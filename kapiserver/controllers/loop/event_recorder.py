@@ -12,18 +12,19 @@ import contextvars
 import logging
 import zlib
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kapiserver.api.accessors import name_of, namespace_of, resource_version_of, uid_of
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.background_work import BackgroundWork
 from kapiserver.controllers.loop.event_correlation import (
     EventCorrelator,
     ObservedEvent,
     Occurrences,
 )
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.objects.lifecycle import timestamp
 
@@ -50,10 +51,26 @@ class _QueuedEvent(NamedTuple):
     host: str
 
 
+class RecorderContext(Protocol):
+    """What a recorder needs of the context of its controller.
+
+    background  work that the controller waits for and stops
+    """
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def background(self) -> list[BackgroundWork]: ...
+
+    def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
+        """Return the controller's client of a resource."""
+
+
 class EventRecorder:
     """Writes the events of one controller, which waits for it to be settled, and stops it."""
 
-    def __init__(self, context: ControllerContext, component: str) -> None:
+    def __init__(self, context: RecorderContext, component: str) -> None:
         self._context = context
         self._component = component
         # The nanoseconds of a millisecond, so that recorders that report on one object while the
@@ -102,7 +119,7 @@ class EventRecorder:
         }
         if field_path:
             involved["fieldPath"] = field_path
-        now = self._context.server.clock.now()
+        now = self._context.clock.now()
         self._queue.append(_QueuedEvent(involved, type_, reason, message, now, host))
         if not self._tasks:
             # An empty context: the writes do not count towards the request that led to the event.

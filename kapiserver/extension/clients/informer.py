@@ -108,6 +108,11 @@ class Informer(Generic[AnyObject]):
         """Wait until handlers have got all objects of the first list."""
         await self._synced.wait()
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether the informer has all objects."""
+        return self._synced.is_set()
+
     async def fresh(self) -> None:
         """Wait until the informer shows every write that was acknowledged before the call. It lists
         the resource: for tests. Raises StatusError."""

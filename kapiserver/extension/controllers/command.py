@@ -9,14 +9,20 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.apiserver.webhooks.in_cluster import SERVICE_ACCOUNT
 from kapiserver.client import Client
 
-Run: TypeAlias = Callable[..., AbstractAsyncContextManager[object]]
+if TYPE_CHECKING:
+    from kapiserver.extension.controllers.manager import RunningControllers
+
+_log = logging.getLogger(__name__)
+
+Run: TypeAlias = "Callable[..., AbstractAsyncContextManager[RunningControllers]]"
 """`Manager.run`."""
 
 
@@ -61,6 +67,11 @@ def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
         help="The namespace of the Lease. Default: that of the pod, else default.",
     )  # fmt: skip
     parser.add_argument(
+        "--health-probe-bind-address", default="0", metavar="HOST:PORT",
+        help="Serve /healthz, /readyz and /metrics at this address without TLS; :PORT means all "
+        "addresses. Default: 0, which means nowhere.",
+    )  # fmt: skip
+    parser.add_argument(
         "-v", "--verbose", action="count", default=0,
         help="Log more: -v retries and leaders, -vv debug messages. By default (0) only warnings "
         "and errors are logged.",
@@ -77,10 +88,19 @@ async def _run(run_controllers: Run, options: argparse.Namespace) -> None:
     if options.leader_elect:
         namespace = options.leader_elect_resource_namespace or _namespace_of_pod() or "default"
         lease = f"{namespace}/{options.leader_elect_resource_name}"
-    async with (
-        Client.from_kubeconfig(options.kubeconfig or "") as client,
-        run_controllers(client, namespace=options.namespace, lease=lease),
-    ):
+    metrics = WorkQueueMetrics()
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client.from_kubeconfig(options.kubeconfig or ""))
+        running = await stack.enter_async_context(
+            run_controllers(client, namespace=options.namespace, lease=lease, metrics=metrics)
+        )
+        address = options.health_probe_bind_address
+        if address != "0":
+            from kapiserver.extension.controllers.health import HealthPort  # off by default
+
+            port = HealthPort(lambda: running.is_ready, metrics)
+            url = await stack.enter_async_context(port.listen(address))
+            _log.info("health and metrics at %s", url)
         await stop.wait()
 
 

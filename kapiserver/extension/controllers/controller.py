@@ -7,15 +7,18 @@ What controller-runtime's Builder, Reconciler and finalizer package do, and deco
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.resource_client import Client, StatusError
+from kapiserver.api.resource_client import Client, ResourceClient, StatusError
+from kapiserver.api.types import Tree
 from kapiserver.apiserver.metrics import WorkQueueMetrics
+from kapiserver.controllers.loop.background_work import BackgroundWork
 from kapiserver.controllers.loop.control_loop import ControlLoop
 from kapiserver.extension.clients.informer import Informer
 from kapiserver.extension.clients.typed_client import Objects
@@ -23,6 +26,9 @@ from kapiserver.extension.objects import AnyObject, Object, OwnerReference
 from kapiserver.extension.resources import Resource, resource_of
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.concurrency.clock import Clock
+
+if TYPE_CHECKING:
+    from kapiserver.controllers.loop.event_recorder import EventRecorder
 
 _log = logging.getLogger(__name__)
 
@@ -34,12 +40,18 @@ class ControllerContext(Struct, frozen=True, kw_only=True):
     clock       counts delays and retries
     namespace   the namespace whose objects are reconciled; "": all
     metrics     those of the work queue
+    background  the recorder of events, once there is an event
     """
 
     client: Client
     clock: Clock
     namespace: str
     metrics: WorkQueueMetrics
+    background: list[BackgroundWork] = field(default_factory=list)
+
+    def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
+        """Return the client of a resource."""
+        return self.client.resource(version, name, namespace=namespace)
 
 
 class Declaration(Struct, frozen=True, kw_only=True):
@@ -67,7 +79,8 @@ class Controller(ControlLoop[ObjectKey], Generic[AnyObject]):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(type(self).__name__, context.clock, context.metrics)
-        self.context = context
+        # Each controller waits for its own events.
+        self.context = structs.replace(context, background=[])
         self.objects: Objects[AnyObject] = Objects(context.client, self._kind())
         self.reconciles = 0
         """How many times items were taken from the queue, for `wait_settled`."""
@@ -91,6 +104,22 @@ class Controller(ControlLoop[ObjectKey], Generic[AnyObject]):
         raise NotImplementedError
 
     # What a subclass uses.
+
+    async def note(self, obj: Object, reason: str, message: str) -> None:
+        """Write an event about an object, of the type Normal: `kubectl describe` shows it. It is
+        written in the background, after others like it perhaps counted only, and dropped if that
+        fails."""
+        await self._recorder.note(_involved(obj), reason, message)
+
+    async def warn(self, obj: Object, reason: str, message: str) -> None:
+        """Write an event of the type Warning, as `note` does."""
+        await self._recorder.warn(_involved(obj), reason, message)
+
+    @functools.cached_property
+    def _recorder(self) -> EventRecorder:
+        from kapiserver.controllers.loop.event_recorder import EventRecorder  # most write no events
+
+        return EventRecorder(self.context, self.name)
 
     def client(self, type_: type[OtherObject], *, namespace: str = "") -> Objects[OtherObject]:
         """Return the typed client of a class."""
@@ -143,6 +172,13 @@ class Controller(ControlLoop[ObjectKey], Generic[AnyObject]):
         for informer in self._informers.values():
             await informer.stop()
         await super().stop()
+        for work in self.context.background:
+            await work.stop()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the informers have all objects."""
+        return all(informer.is_synced for informer in self._informers.values())
 
     async def wait_settled(self) -> None:
         """Wait until the informers show all writes so far, and no item is queued or being
@@ -150,6 +186,8 @@ class Controller(ControlLoop[ObjectKey], Generic[AnyObject]):
         for informer in self._informers.values():
             await informer.fresh()
         await self.queue.wait_idle()
+        for work in self.context.background:
+            await work.wait_idle()
 
     async def _reconcile_synced(self, item: ObjectKey) -> None:
         self.reconciles += 1
@@ -225,6 +263,21 @@ def reconciles(
         return controller
 
     return declare
+
+
+def _involved(obj: Object) -> Tree:
+    """Return what an event needs to know of an object."""
+    resource, metadata = resource_of(type(obj)), obj.metadata
+    return {
+        "apiVersion": str(GroupVersion(resource.group, resource.version_of(type(obj)))),
+        "kind": resource.kind,
+        "metadata": {
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+        },
+    }
 
 
 def key_of(obj: Object) -> ObjectKey:

@@ -38,6 +38,12 @@ class RunningControllers:
         controllers, self.controllers = self.controllers, ()
         await asyncio.gather(*(controller.stop() for controller in controllers))
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the informers of all controllers have all objects; so is a process that waits to
+        be the leader."""
+        return all(controller.is_synced for controller in self.controllers)
+
     async def wait_settled(self) -> None:
         """Wait until no controller has anything left to do at this time of its clock. Raises
         StatusError."""

@@ -1,4 +1,4 @@
-"""`kapiserver new`, `kapiserver crds` and `kapiserver certificates`: flags and output.
+"""`kapiserver new`, `crds`, `protos` and `certificates`: flags and output.
 
 `extension/` does the work.
 """
@@ -33,6 +33,21 @@ def add_extension_commands(commands: _Commands) -> None:
     crds.add_argument(
         "module", metavar="MODULE",
         help="A module, such as shop.types, or the path of its file. Required.",
+    )  # fmt: skip
+    protos = commands.add_parser(
+        "protos",
+        help="write .proto files of Python classes",
+        description="Write a .proto file for each group-version of the resources that a Python "
+        "module declares with kapiserver.extension and whose fields have numbers.",
+    )
+    protos.set_defaults(command=_write_protos, verbose=0)
+    protos.add_argument(
+        "module", metavar="MODULE",
+        help="A module, such as shop.types, or the path of its file. Required.",
+    )  # fmt: skip
+    protos.add_argument(
+        "folder", type=Path, metavar="DIR",
+        help="The folder of the files GROUP/VERSION/generated.proto. Required.",
     )  # fmt: skip
 
 
@@ -135,6 +150,21 @@ def _print_definitions(options: argparse.Namespace) -> int:
         else:
             defined.append(resource)
     sys.stdout.write(definitions_text(defined))
+    return 0
+
+
+def _write_protos(options: argparse.Namespace) -> int:
+    from kapiserver.extension.definitions import resources_of
+    from kapiserver.extension.protos import proto_sources
+
+    sources = proto_sources(resources_of(load_module(options.module)))
+    if not sources:
+        raise ValueError(f"{options.module} has no resources whose fields have numbers")
+    for path, text in sources.items():
+        file = options.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        sys.stdout.write(f"{file}\n")
     return 0
 
 

@@ -53,15 +53,24 @@ Reserved = Mapping[str, Mapping[int, str]]
 
 
 class ProtoFile(Struct, frozen=True, kw_only=True):
-    """One file: the messages of a package, by name."""
+    """One file: the messages of a package, by name.
+
+    folder  of the file, and its Go package; "" for those of the package's name
+    """
 
     package: str
     messages: tuple[type[Type], ...]
+    folder: str = ""
 
     @property
     def path(self) -> str:
         """The path by which other files import it."""
-        return f"{directory(self.package)}/generated.proto"
+        return f"{self.go_package}/generated.proto"
+
+    @property
+    def go_package(self) -> str:
+        """The folder of the file."""
+        return self.folder or directory(self.package)
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -71,7 +80,7 @@ class ProtoFile(Struct, frozen=True, kw_only=True):
             for message in self.messages
             for field in message.fields()
             if field.number is not None
-            for used_type in _messages_in(field.shape)
+            for used_type in messages_in(field.shape)
         }
         return tuple(
             sorted(
@@ -135,23 +144,29 @@ def _lists(type_: Any, module: ModuleType) -> Iterable[type[Type]]:
         yield list_type(type_)
 
 
-def _messages_in(shape: Shape) -> Iterable[type[Type]]:
+def messages_in(shape: Shape) -> Iterable[type[Type]]:
+    """Yield the messages that a field has as values, items or itself."""
     match shape:
         case Message():
             yield shape.type
         case ListOf():
-            yield from _messages_in(shape.item)
+            yield from messages_in(shape.item)
         case MapOf():
-            yield from _messages_in(shape.value)
+            yield from messages_in(shape.value)
 
 
 # --- text
 
 
-def proto_text(file: ProtoFile, reserved: Reserved | None = None) -> str:
-    """Return the source of a file."""
+GENERATED = "Written by `make generate` from the declarations of kapiserver. Do not edit."
+
+
+def proto_text(
+    file: ProtoFile, reserved: Reserved | None = None, *, comment: str = GENERATED
+) -> str:
+    """Return the source of a file, whose first line is a comment."""
     lines = [
-        "// Written by `make generate` from the declarations of kapiserver. Do not edit.",
+        f"// {comment}",
         "",
         'syntax = "proto2";',
         "",
@@ -159,7 +174,7 @@ def proto_text(file: ProtoFile, reserved: Reserved | None = None) -> str:
         "",
         *(f'import "{path}";' for path in file.imports),
         *([""] if file.imports else []),
-        f'option go_package = "{directory(file.package)}";',
+        f'option go_package = "{file.go_package}";',
     ]
     for message in file.messages:
         lines += ["", *_message_lines(file, message, (reserved or {}).get(message.__name__, {}))]

@@ -46,10 +46,11 @@ _SCALARS: Mapping[type, Any] = {
 _LISTS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
 
 
-def object_message(type_: type[Object]) -> type[Kind] | None:
-    """Return the message of a class, or None if no field has a number. Raises UnusableType if some
-    fields have one and others have not, and for a value that no message can hold."""
-    builder = _Builder()
+def object_message(type_: type[Object], package: str = "") -> type[Kind] | None:
+    """Return the message of a class, or None if no field has a number. The package is that of the
+    Protobuf IDL. Raises UnusableType if some fields have one and others have not, and for a value
+    that no message can hold."""
+    builder = _Builder(package)
     info = inspect.type_info(type_)
     assert isinstance(info, inspect.StructType)
     message: type[Kind] = builder.message(info, type_.__name__)
@@ -64,19 +65,22 @@ def list_message(item: type[Kind]) -> type[Kind]:
     """Return the message of a list of objects."""
     annotations = {"metadata": ListMeta, "items": types.GenericAlias(list, (item,))}
     fields = {"metadata": field(_METADATA), "items": field(_ITEMS)}
-    return cast("type[Kind]", _declare(f"{item.__name__}List", Kind, annotations, fields))
+    attributes = {**fields, "package": item.package, "__doc__": f"A list of {item.__name__}."}
+    return cast("type[Kind]", _declare(f"{item.__name__}List", Kind, annotations, attributes))
 
 
 def _declare(
-    name: str, base: type[Type], annotations: Mapping[str, Any], fields: Mapping[str, Any]
+    name: str, base: type[Type], annotations: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> Any:
-    return type(name, (base,), {**fields, "__annotations__": annotations, "__module__": __name__})
+    own = {"__annotations__": annotations, "__module__": __name__}
+    return type(name, (base,), {**attributes, **own})
 
 
 class _Builder:
     """Makes the messages of a class and of those in its fields; each class once."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: str) -> None:
+        self._package = package
         self.numbered = False
         self.unnumbered: list[str] = []
         """The paths of fields without a number."""
@@ -100,9 +104,11 @@ class _Builder:
             if number:
                 numbers[number] = each.encode_name
             annotations[each.name] = self._annotation(each.type, where) | None
-            fields[each.name] = field(number, json=each.encode_name)
+            fields[each.name] = field(number, json=each.encode_name, doc=_description(each.type))
         base = Kind if is_object else Type
-        message = self._messages[info.cls] = _declare(info.cls.__name__, base, annotations, fields)
+        attributes = {**fields, "package": self._package, "__doc__": info.cls.__doc__}
+        message = _declare(info.cls.__name__, base, annotations, attributes)
+        self._messages[info.cls] = message
         return message
 
     def _number(self, info: inspect.Type, path: str) -> int:
@@ -134,13 +140,24 @@ class _Builder:
             return types.GenericAlias(list, (item,))
         if isinstance(info, inspect.LiteralType | inspect.EnumType):
             return _enum(info)
-        return _SCALARS.get(type(info), str)  # dates, uuids and decimals are texts
+        scalar = _SCALARS.get(type(info), str)  # dates, uuids and decimals are texts
+        if scalar is FreeJSON and self._package:
+            from kapiserver.api.apiextensions.v1 import JSON  # as the IDL of Kubernetes has it
+
+            return JSON
+        return scalar
 
     def _union(self, members: Sequence[inspect.Type], path: str) -> Any:
         others = [each for each in members if not isinstance(each, inspect.NoneType)]
         if len(others) == 1:
             return self._annotation(others[0], path)
         return IntOrString  # the only union that has a schema
+
+
+def _description(info: inspect.Type) -> str:
+    """Return the description of a field, or ""."""
+    schema = (info.extra_json_schema or {}) if isinstance(info, inspect.Metadata) else {}
+    return str(schema.get("description") or "")
 
 
 def _enum(info: inspect.LiteralType | inspect.EnumType) -> Any:

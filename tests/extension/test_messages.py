@@ -38,7 +38,7 @@ class Part(Struct, rename="camel"):
 
 
 class BoxSpec(Struct, rename="camel"):
-    size: Annotated[int, number(1), Meta(ge=0)] = 1
+    size: Annotated[int, number(1), Meta(ge=0, description="Its size in litres.")] = 1
     is_open: Annotated[bool, number(2)] = False
     color: Annotated[Color, number(3)] = Color.RED
     level: Annotated[Literal[1, 2], number(4)] = 1
@@ -58,6 +58,8 @@ class BoxStatus(Struct):
 
 
 class Box(Object):
+    """Boxes of the shop."""
+
     spec: Annotated[BoxSpec, number(2)] = field(default_factory=BoxSpec)
     status: Annotated[BoxStatus | None, number(3)] = None
 
@@ -70,7 +72,8 @@ class OldBox(Object):
     spec: Annotated[OldSpec, number(2)]
 
 
-def _boxes() -> Resource[Box]:
+def make_boxes() -> Resource[Box]:
+    """Return a resource in two versions whose fields have numbers."""
     return Resource(
         Box,
         group="example.com",
@@ -88,7 +91,8 @@ def _boxes() -> Resource[Box]:
     )
 
 
-def _codecs(resource: Resource[Any]) -> CodecFactory:
+def codecs_of(resource: Resource[Any]) -> CodecFactory:
+    """Return the codecs of a server with the resource."""
     scheme = Scheme()
     scheme.custom = declared_kinds([resource])
     return CodecFactory(scheme)
@@ -136,7 +140,7 @@ def test_round_trip(spec: Tree, name: str) -> None:
     assert decoded["metadata"]["name"] == name
 
 
-_CODECS = _codecs(_boxes())
+_CODECS = codecs_of(make_boxes())
 
 
 def test_wire() -> None:
@@ -151,8 +155,8 @@ def test_server() -> None:
     """Clients send and get objects, lists and watches in Protobuf, in each version."""
 
     async def run() -> None:
-        async with serving(_boxes()) as (running, _):
-            codecs = _codecs(_boxes())
+        async with serving(make_boxes()) as (running, _):
+            codecs = codecs_of(make_boxes())
             async with Client(running.url, prefer="protobuf", codecs=codecs) as client:
                 boxes = client.resource("example.com/v1", "boxes", namespace="default")
                 events = boxes.follow()

@@ -11,18 +11,24 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.apiserver.webhooks.in_cluster import SERVICE_ACCOUNT
 from kapiserver.client import Client
 
-if TYPE_CHECKING:
-    from kapiserver.extension.controllers.manager import RunningControllers
-
 _log = logging.getLogger(__name__)
 
-Run: TypeAlias = "Callable[..., AbstractAsyncContextManager[RunningControllers]]"
+
+class Running(Protocol):
+    """The controllers that run."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the informers have all objects."""
+
+
+Run: TypeAlias = Callable[..., AbstractAsyncContextManager[Running]]
 """`Manager.run`."""
 
 

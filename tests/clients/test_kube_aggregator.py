@@ -1,11 +1,13 @@
-"""An extension API server in Python behind Kubernetes' own aggregator, built from its Go module.
+"""An extension API server in Python behind Kubernetes' own aggregator.
 
-The aggregator asks a kapiserver about tokens, rights and Services: that is its core API server.
+It is built from its Go module, and asks a kapiserver about tokens, rights and Services: that is its
+core API server. With PEER=path/to/kube-apiserver, the aggregator of that program is tried, too.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 import yaml
 
 from tests.apiserver.aggregationkit import Authority
+from tests.bench.servers import Store, peer
 from tests.clients.go_programs import build
 from tests.docs.blocks import ROOT
 from tests.e2e.cluster import call
@@ -108,11 +111,24 @@ def test_behind_the_aggregator_of_kubernetes(
 ) -> None:
     """The server believes the front proxy of the host; the aggregator finds it available, and
     merges its discovery and OpenAPI."""
-    (server, authority), port = host, free_port()
-    run(kubectls()[0], server, "create", "service", "externalname", "databases",
-        "--external-name=localhost")  # fmt: skip
+    server, authority = host
+    run(kubectls()[0], server, *_EXTERNAL_NAME)
+    _check(server.kubeconfig, authority, aggregator, tmp_path)
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    review = {"spec": {"user": "anna", "resourceAttributes": {
+        "verb": "list", "group": "example.com", "resource": "databases"}}}  # fmt: skip
+    assert call(server, "POST", path, review, status=201)["status"]["allowed"] is False
+
+
+_EXTERNAL_NAME = ("create", "service", "externalname", "databases", "--external-name=localhost")
+
+
+def _check(host: Path, authority: Authority, aggregator: Path, folder: Path) -> None:
+    """Run the extension API server, which asks the host, and use it through the aggregator; both
+    are kubeconfigs of an administrator."""
+    port = free_port()
     command = (str(PROGRAM), "--secure-port", str(port))
-    with running_extension(tmp_path, server, authority, "databases", *command):
+    with running_extension(folder, host, authority, "databases", *command):
         reference = {"namespace": "default", "name": "databases", "port": port}
         transport = {"service": reference, "insecureSkipTLSVerify": True}
         body = {**API_SERVICE, "spec": {**API_SERVICE["spec"], **transport}}
@@ -129,7 +145,46 @@ def test_behind_the_aggregator_of_kubernetes(
         code, refused = _kubectl(aggregator, "get", "databases", "--as=anna")
         assert code != 0
         assert 'User "anna" cannot' in refused
-        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        review = {"spec": {"user": "anna", "resourceAttributes": {
-            "verb": "list", "group": "example.com", "resource": "databases"}}}  # fmt: skip
-        assert call(server, "POST", path, review, status=201)["status"]["allowed"] is False
+
+
+def test_behind_a_kube_apiserver(tmp_path: Path) -> None:
+    """The same behind a kube-apiserver, which is the host, too."""
+    program = os.environ.get("PEER") or ""
+    if not Path(program).is_file():
+        pytest.skip("PEER names no kube-apiserver")
+    authority = Authority(tmp_path)
+    proxy, kubeconfig = authority.issue("front-proxy"), tmp_path / "kubeconfig"
+    flags = [
+        f"--requestheader-client-ca-file={authority.files.certificate}",
+        "--requestheader-allowed-names=front-proxy",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={proxy.certificate}",
+        f"--proxy-client-key-file={proxy.key}",
+    ]
+    with (
+        running_member() as etcd,
+        peer(
+            Path(program), tmp_path / "peer", Store(flags=["--etcd-servers", etcd.url]), flags
+        ) as (target, _),
+    ):
+        url = f"https://{target.host}:{target.port}"
+        cluster = {"server": url, "insecure-skip-tls-verify": True}
+        kubeconfig.write_text(
+            yaml.safe_dump(
+                {
+                    "current-context": "peer",
+                    "clusters": [{"name": "peer", "cluster": cluster}],
+                    "users": [{"name": "admin", "user": {"token": target.token}}],
+                    "contexts": [{"name": "peer", "context": {"cluster": "peer", "user": "admin"}}],
+                }
+            )
+        )
+        while _kubectl(kubeconfig, "get", "-n", "kube-system", _TRUST)[0] != 0:
+            pass  # published after the server is ready
+        assert _kubectl(kubeconfig, *_EXTERNAL_NAME)[0] == 0
+        _check(kubeconfig, authority, kubeconfig, tmp_path / "extension")
+
+
+_TRUST = "configmap/extension-apiserver-authentication"

@@ -49,12 +49,13 @@ def running_host(folder: Path, authority: Authority, *flags: str, **ports: int) 
 
 @contextmanager
 def running_extension(
-    folder: Path, host: Server, authority: Authority, name: str, *command: str
+    folder: Path, host: Path, authority: Authority, name: str, *command: str
 ) -> Iterator[None]:
-    """The program of an extension API server, which is the Service of that name."""
+    """The program of an extension API server, which is the Service of that name, and whose host is
+    that of a kubeconfig."""
     pair = authority.issue(f"{name}.default.svc")
     arguments = [
-        sys.executable, *command, "--data-dir", folder, "--kubeconfig", host.kubeconfig,
+        sys.executable, *command, "--data-dir", folder, "--kubeconfig", host,
         "--tls-sni-cert-key", f"{pair.certificate},{pair.key}",
     ]  # fmt: skip
     server = subprocess.Popen(

@@ -59,7 +59,7 @@ def extension(
     """The folder of an extension API server, whose APIServices are available."""
     folder = tmp_path_factory.mktemp("extension")
     flags = ("--secure-port", str(port), "--authorization-webhook-cache-unauthorized-ttl", "0s")
-    with running_extension(folder, host, authority, "databases", str(PROGRAM), *flags):
+    with running_extension(folder, host.kubeconfig, authority, "databases", str(PROGRAM), *flags):
         register(host, authority, "databases", "example.com", "v1", "v1alpha1")
         yield folder
 

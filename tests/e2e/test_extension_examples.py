@@ -139,7 +139,7 @@ def measured(
     folder = tmp_path_factory.mktemp("metrics")
     with _kubelet() as url:
         command = (program, f"node-1={url}", "--secure-port", str(ports["metrics"]))
-        with running_extension(folder, host, authority, "metrics", *command):
+        with running_extension(folder, host.kubeconfig, authority, "metrics", *command):
             register(host, authority, "metrics", "metrics.k8s.io", "v1beta1")
             while not call(host, "GET", "/apis/metrics.k8s.io/v1beta1/pods")["items"]:
                 pass
@@ -178,7 +178,7 @@ def test_custom_metrics(
     values = tmp_path / "values.json"
     values.write_text("{}")
     command = (program, str(values), "--secure-port", str(ports["custom"]))
-    with running_extension(tmp_path, host, authority, "custom", *command):
+    with running_extension(tmp_path, host.kubeconfig, authority, "custom", *command):
         register(host, authority, "custom", "custom.metrics.k8s.io", "v1beta2")
         run(kubectl, host, "create", "-f", "-", stdin=DEPLOYMENT)
         run(kubectl, host, "wait", "--for=create", "pod", "-l", "app=web", "--timeout=60s")
@@ -209,7 +209,7 @@ def test_flunders(
     kubectl = kubectls()[0]
     program = str(EXAMPLES / "flunders" / "flunders.py")
     flags = ("--secure-port", str(ports["flunders"]))
-    with running_extension(tmp_path, host, authority, "flunders", program, *flags):
+    with running_extension(tmp_path, host.kubeconfig, authority, "flunders", program, *flags):
         register(host, authority, "flunders", WARDLE, "v1alpha1", "v1beta1")
         _use_flunders(host)
         _use_api_service(host)

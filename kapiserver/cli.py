@@ -21,6 +21,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.systemd import ServiceManager, passed_sockets
 from kapiserver.check_commands import add_check_command
+from kapiserver.completion_command import add_completion_command
 from kapiserver.doctor_command import add_doctor_command
 from kapiserver.explore_commands import add_explore_command
 from kapiserver.extension_commands import add_extension_commands
@@ -116,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
     )
     recode.set_defaults(command=_recode, verbose=0)
     add_recode_flags(recode)
+    add_completion_command(commands, root)
     return root
 
 

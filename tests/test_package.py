@@ -55,4 +55,6 @@ def test_wheel(source: str, tmp_path: Path) -> None:
     (built,) = WheelBuilder(str(unpacked)).build(directory=str(tmp_path), versions=["standard"])
     with zipfile.ZipFile(built) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == _product()
+    data = {name for name in names if ".data/data/" in name}
+    assert [name.partition(".data/data/")[2] for name in data] == ["share/man/man1/kapiserver.1"]
+    assert names - data == _product()

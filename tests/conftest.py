@@ -8,12 +8,14 @@ does the end of each module, so that no later test gets the warning. `test_leaks
 modules and the items of the tests, which live as long as the process and are half a million
 objects: it does not run until all are collected, where it took a third of the time. After each
 module the objects that are left, such as those of caches, are exempt too. Tests that judge the
-whole process have one of their own: see `own_process.py`.
+whole process have one of their own: see `own_process.py`. `-n auto` starts one worker more than
+there are cores, because some tests wait for programs and timers.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Iterator
 
@@ -41,6 +43,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs all tests in this process."""
     help_text = f"run tests with the mark {own_process.MARK} in this process, for a debugger"
     parser.addoption(own_process.OPTION, action="store_true", help=help_text)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Return the number of workers of `-n auto`; None leaves it to a variable of pytest-xdist."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(trylast=True)

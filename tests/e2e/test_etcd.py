@@ -44,14 +44,26 @@ def prefix(request: pytest.FixtureRequest) -> str:
     return f"/{request.node.name}"
 
 
-@pytest.fixture
-def servers(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Server]]:
-    """Two servers over one etcd."""
+@pytest.fixture(scope="module")
+def shared_servers(
+    tmp_path_factory: pytest.TempPathFactory, etcd: Member
+) -> Iterator[tuple[Server, Server]]:
+    """Two servers over one etcd, which tests share."""
+    folder = tmp_path_factory.mktemp("servers")
     with (
-        serving(tmp_path / "one", etcd, prefix) as first,
-        serving(tmp_path / "other", etcd, prefix) as second,
+        serving(folder / "one", etcd, "/shared") as first,
+        serving(folder / "other", etcd, "/shared") as second,
     ):
         yield first, second
+
+
+@pytest.fixture
+def servers(shared_servers: tuple[Server, Server]) -> Iterator[tuple[Server, Server]]:
+    """Two servers over one etcd, whose ConfigMaps are deleted after the test."""
+    yield shared_servers
+    first, _ = shared_servers
+    for name in names(call(first, "GET", CONFIGMAPS)):
+        call(first, "DELETE", f"{CONFIGMAPS}/{name}")
 
 
 def test_reads_see_what_the_other_server_wrote(servers: tuple[Server, Server]) -> None:
@@ -245,14 +257,13 @@ def test_an_etcd_without_space(tmp_path: Path) -> None:
         member.remove()
 
 
-def test_prefixes_are_separate(tmp_path: Path, etcd: Member, prefix: str) -> None:
+def test_prefixes_are_separate(
+    servers: tuple[Server, Server], tmp_path: Path, etcd: Member, prefix: str
+) -> None:
     """Servers with different prefixes share an etcd and do not see each other's objects."""
-    with (
-        serving(tmp_path / "one", etcd, f"{prefix}/one") as first,
-        serving(tmp_path / "other", etcd, f"{prefix}/other") as second,
-    ):
-        create(first, "a")
-        assert names(call(second, "GET", CONFIGMAPS)) == []
+    create(servers[0], "a")
+    with serving(tmp_path, etcd, prefix) as other:
+        assert names(call(other, "GET", CONFIGMAPS)) == []
 
 
 def test_servers_with_different_cas_do_not_fight(tmp_path: Path, etcd: Member, prefix: str) -> None:
@@ -323,14 +334,13 @@ def test_users_and_passwords(tmp_path: Path) -> None:
             start(tmp_path / "one", f"--etcd-servers={member.url}", flags[0])
 
 
-def test_an_object_beyond_etcds_limit(tmp_path: Path, etcd: Member, prefix: str) -> None:
+def test_an_object_beyond_etcds_limit(servers: tuple[Server, Server]) -> None:
     """An object beyond etcd's request limit is 413 with etcd's message."""
-    with serving(tmp_path / "one", etcd, prefix) as first:
-        variable = {"name": "A", "value": "x" * 2_000_000}
-        container = {"name": "c", "image": "i", "env": [variable]}
-        body = {"metadata": {"name": "big"}, "spec": {"containers": [container]}}
-        with open_response(first, "POST", "/api/v1/namespaces/default/pods", body) as response:
-            status_body = json.loads(response.read())
-            assert response.status == 413, status_body
-        assert status_body["reason"] == "RequestEntityTooLarge"
-        assert status_body["message"] == "etcdserver: request is too large"
+    variable = {"name": "A", "value": "x" * 2_000_000}
+    container = {"name": "c", "image": "i", "env": [variable]}
+    body = {"metadata": {"name": "big"}, "spec": {"containers": [container]}}
+    with open_response(servers[0], "POST", "/api/v1/namespaces/default/pods", body) as response:
+        status_body = json.loads(response.read())
+        assert response.status == 413, status_body
+    assert status_body["reason"] == "RequestEntityTooLarge"
+    assert status_body["message"] == "etcdserver: request is too large"

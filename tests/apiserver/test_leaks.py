@@ -24,9 +24,9 @@ JSON, MERGE, APPLY = (
     "application/merge-patch+json",
     "application/apply-patch+yaml",
 )
-WARM_UP = 3
+WARM_UP = 2
 """Rounds before the first count: tables of types are made when they are first needed."""
-ROUNDS, MANY_ROUNDS = 5, 500
+ROUNDS, MANY_ROUNDS = 3, 500
 REPEATS = 4
 """Runs of the rounds, in each of which a leak must grow."""
 GROUPS = 6

@@ -137,7 +137,7 @@ def test_pods_of_a_stopped_node(server, cluster):
     assert len(new) == len(lost)
     assert {after[name][1:] for name in new} == {(True, False)}
     assert node not in {after[name][0] for name in new}
-    server.clock.advance("1h")
+    server.clock.advance("10m")
     assert lost < set(cluster.pods())
     server.nodes.start(node)
     assert lost.isdisjoint(cluster.pods())
@@ -171,7 +171,7 @@ def test_stateful_set(server, cluster, way):
     (uid,) = [each["metadata"]["uid"] for each in cluster.all("pods")
               if each["metadata"]["name"] == "web-1"]  # fmt: skip
     server.nodes.stop(node)
-    server.clock.advance("1h")
+    server.clock.advance("10m")
     assert cluster.pods()["web-1"] == (node, False, True)
     if way == "back":
         server.nodes.start(node)
@@ -194,14 +194,14 @@ def test_all_nodes_are_stopped(server, cluster):
     names = [f"simulated-{number}" for number in range(3)]
     for name in names:
         server.nodes.stop(name)
-    server.clock.advance("1h")
+    server.clock.advance("10m")
     assert {frozenset(cluster.taints(name)) for name in names} == {
         frozenset({(UNREACHABLE, "NoSchedule")})
     }
     assert {pod[2] for pod in cluster.pods().values()} == {False}
     for name in names:
         server.nodes.start(name)
-    server.clock.advance("1h")
+    server.clock.advance("10m")
     assert cluster.pods() == before
 
 

@@ -32,6 +32,7 @@ def test_client_go(suite_environment: dict[str, str]) -> None:
     assert len(re.findall(r"^--- PASS: ", output, re.MULTILINE)) > 10, output
 
 
+@pytest.mark.slow  # compiles another program; tests/e2e has the same with kubectl
 def test_streams(tmp_path: Path) -> None:
     """client-go runs commands, attaches, forwards ports and follows logs, over each protocol."""
     folder = suite_folder("go", "go")

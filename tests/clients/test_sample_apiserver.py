@@ -17,6 +17,7 @@ from tests.e2e.cluster import call
 from tests.e2e.programs import Server, kubectls, run, start, stop
 from tests.storage.etcd_server import running_member
 
+pytestmark = pytest.mark.slow  # compiles the sample API server
 API_SERVICE = "v1alpha1.wardle.example.com"
 FLUNDER = """
 apiVersion: wardle.example.com/v1alpha1
@@ -92,7 +93,6 @@ def _register(server: Server, authority: Authority) -> None:
         pass
 
 
-@pytest.mark.slow
 def test_flunders(host: Server) -> None:
     """kubectl finds, explains, creates, watches, patches and deletes flunders."""
     kubectl = kubectls()[0]

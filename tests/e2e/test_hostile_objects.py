@@ -70,7 +70,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "count"), [(1, 1500), pytest.param(2, 30_000, marks=pytest.mark.slow)]
+    ("seed", "count"), [(1, 800), pytest.param(2, 30_000, marks=pytest.mark.slow)]
 )
 def test_no_internal_errors(server: Server, seed: int, count: int) -> None:
     """Create, replace, patch and apply of spoilt objects, for existing and absent names, are never

@@ -23,8 +23,9 @@ FILES = [
     file for package in DEFINITIONS for file in sorted((TOOLS / "crds" / package).glob("*.yaml"))
 ]
 TABLE = yaml.load(Path(__file__).with_name("real_kinds.yaml").read_bytes(), yaml.CSafeLoader)
-CALICO = "crd.projectcalico.org"
-"""The group with half of all kinds, which only the slow tests use."""
+LARGE_GROUPS = ("crd.projectcalico.org", "gateway.envoyproxy.io")
+"""The groups of Calico and Envoy Gateway, which only the slow tests use: they have half of the kinds
+and the largest schemas."""
 
 
 @pytest.fixture
@@ -42,13 +43,15 @@ def kubectl(server: Server) -> Kubectl:
 
 
 @pytest.mark.skipif(not FILES, reason="the packages with definitions were not to be had")
-@pytest.mark.parametrize("is_calico", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_kinds_of_real_projects(server: Server, kubectl: Kubectl, is_calico: bool) -> None:
+@pytest.mark.parametrize(
+    "large_group", ["", *(pytest.param(group, marks=pytest.mark.slow) for group in LARGE_GROUPS)]
+)
+def test_kinds_of_real_projects(server: Server, kubectl: Kubectl, large_group: str) -> None:
     """Definitions are established, explained and listed with their columns; valid objects are
     created, defaulted and applied without a second change; invalid objects and forbidden changes
     are refused with kube-apiserver's messages; everything is deleted with the definitions."""
-    files = [file for file in FILES if (CALICO in file.name) is is_calico]
-    rows = [row for row in TABLE if (_kind(row["object"])[0] == CALICO) is is_calico]
+    files = [file for file in FILES if _large_group(file.name) == large_group]
+    rows = [row for row in TABLE if _large_group(_kind(row["object"])[0]) == large_group]
     kinds = [yaml.load(file.read_bytes(), yaml.CSafeLoader) for file in files]
     objects = [_merged({"metadata": {"name": "good"}}, row["object"]) for row in rows]
     assert sorted(map(_kind, objects)) == sorted(
@@ -67,6 +70,11 @@ def test_kinds_of_real_projects(server: Server, kubectl: Kubectl, is_calico: boo
     _changes_are_refused(kubectl, rows, objects)
     kubectl("delete", *named)
     assert kubectl("get", "crd", "-o", "name") == ""
+
+
+def _large_group(text: str) -> str:
+    """The large group that a text names; "" if it names none."""
+    return next((group for group in LARGE_GROUPS if group in text), "")
 
 
 def _merged(tree: Any, patch: Any) -> Any:

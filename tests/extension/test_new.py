@@ -38,8 +38,14 @@ def _run(folder: Path, *command: str) -> str:
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--group", "shop.example.org", "--kind", "SpareBox", "--plural", "spareboxes")],
-    ids=["plain", "named"],
+    [
+        pytest.param((), id="plain"),
+        pytest.param(
+            ("--group", "shop.example.org", "--kind", "SpareBox", "--plural", "spareboxes"),
+            id="named",
+            marks=pytest.mark.slow,
+        ),
+    ],
 )
 def test_project(options: tuple[str, ...], tmp_path: Path) -> None:
     """The tests of a new project pass, its manifests are fine, and its definitions too."""

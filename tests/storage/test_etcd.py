@@ -274,7 +274,13 @@ def is_leader(member: Member) -> bool:
 
 
 @pytest.mark.parametrize("end", [Member.kill, Member.hang], ids=["killed", "hung"])
-@pytest.mark.parametrize("leader", [True, False], ids=["leader", "follower"])
+@pytest.mark.parametrize(
+    "leader",
+    [
+        pytest.param(True, id="leader"),
+        pytest.param(False, id="follower", marks=pytest.mark.slow),
+    ],
+)
 async def test_failover(
     etcd_program: Path,
     leader: bool,

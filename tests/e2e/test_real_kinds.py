@@ -24,8 +24,8 @@ FILES = [
 ]
 TABLE = yaml.load(Path(__file__).with_name("real_kinds.yaml").read_bytes(), yaml.CSafeLoader)
 LARGE_GROUPS = ("crd.projectcalico.org", "gateway.envoyproxy.io")
-"""The groups of Calico and Envoy Gateway, which only the slow tests use: they have half of the kinds
-and the largest schemas."""
+"""The groups of Calico and Envoy Gateway, which only the slow tests use: they have most of the
+kinds, and the largest schemas."""
 
 
 @pytest.fixture

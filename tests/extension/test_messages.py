@@ -99,7 +99,11 @@ def codecs_of(resource: Resource[Any]) -> CodecFactory:
 
 
 _PARTS = st.fixed_dictionaries(
-    {}, optional={"partName": st.text(max_size=5), "weight": st.floats(allow_nan=False, width=32)}
+    {},
+    optional={
+        "partName": st.text(max_size=5),
+        "weight": st.floats(allow_nan=False, allow_infinity=False, width=32),
+    },
 )
 _FREE = st.recursive(
     st.booleans() | st.integers(-5, 5) | st.text(max_size=3),

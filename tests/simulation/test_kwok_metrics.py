@@ -197,7 +197,7 @@ async def test_server():
         await server.metrics.set_usage_async("web", cpu="500m", memory="1Gi")
         headers = {"Authorization": f"Bearer {server.token}"}
         async with httpx.AsyncClient(
-            base_url=server.url, verify=server.ssl_context, headers=headers
+            timeout=60, base_url=server.url, verify=server.ssl_context, headers=headers
         ) as client:
 
             async def scrape():
@@ -231,6 +231,7 @@ async def test_server():
             assert (await client.post(PATH)).status_code == 405
         token = server.add_token("somebody")
         async with httpx.AsyncClient(
+            timeout=60,
             base_url=server.url,
             verify=server.ssl_context,
             headers={"Authorization": f"Bearer {token}"},

@@ -28,7 +28,7 @@ async def server():
 async def client(server):
     headers = {"Authorization": f"Bearer {server.token}"}
     async with httpx.AsyncClient(
-        base_url=server.url, verify=server.ssl_context, headers=headers
+        timeout=60, base_url=server.url, verify=server.ssl_context, headers=headers
     ) as client:
         yield client
 
@@ -245,7 +245,7 @@ async def test_discovery(server, client):
     async with TestServer() as plain:
         headers = {"Authorization": f"Bearer {plain.token}"}
         async with httpx.AsyncClient(
-            base_url=plain.url, verify=plain.ssl_context, headers=headers
+            timeout=60, base_url=plain.url, verify=plain.ssl_context, headers=headers
         ) as other:
             groups = (await other.get("/apis")).json()["groups"]
             assert not any("metrics" in each["name"] for each in groups)
@@ -292,13 +292,14 @@ async def test_rights(server):
     await server.settle_async()
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(
-        base_url=server.url, verify=server.ssl_context, headers=headers
+        timeout=60, base_url=server.url, verify=server.ssl_context, headers=headers
     ) as client:
         assert (await client.get(f"{METRICS}/pods")).status_code == 200
         assert (await client.get(f"{EXTERNAL}/namespaces/default/queue")).status_code == 403
     for groups, code in (((), 403), (("system:masters",), 200)):
         token = server.add_token(f"user-{len(groups)}", groups)
         async with httpx.AsyncClient(
+            timeout=60,
             base_url=server.url,
             verify=server.ssl_context,
             headers={"Authorization": f"Bearer {token}"},

@@ -94,7 +94,7 @@ class Cluster:
     def log_status(self, pod):
         """The status code of a request for the log of a pod."""
         url = f"/api/v1/namespaces/default/pods/{pod}/log"
-        with httpx.Client(base_url=self.server.insecure_url) as client:
+        with httpx.Client(base_url=self.server.insecure_url, timeout=60) as client:
             return client.get(url).status_code
 
     def events(self, reason):

@@ -53,11 +53,11 @@ def helm_program(request: pytest.FixtureRequest) -> Path:
 def namespace(server: Server) -> Iterator[str]:
     """A new namespace, once it has its service account, which pods need."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
-    program = kubectls()[0]
-    run(program, server, "create", "namespace", name)
     path = f"/api/v1/namespaces/{name}/serviceaccounts?fieldSelector=metadata.name=default"
-    with closing(Api(server)) as connection, connection.watch(path) as stream:
-        events(stream, 1)
+    with closing(Api(server)) as connection:
+        connection("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        with connection.watch(path) as stream:
+            events(stream, 1)
     return name
 
 

@@ -123,7 +123,7 @@ class SmallFileSystem:
         (self.folder / "filler").unlink()
 
 
-@pytest.fixture(params=[LimitedFiles, SmallFileSystem])
+@pytest.fixture(params=[LimitedFiles, pytest.param(SmallFileSystem, marks=pytest.mark.slow)])
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disk]:
     """A disk that a test can fill."""
     disk: Disk = request.param(tmp_path)

@@ -113,6 +113,7 @@ def test_continue_at_the_other_server(servers: tuple[Server, Server]) -> None:
     assert next_page["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
+@pytest.mark.slow  # the next test restarts servers, too
 def test_a_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """Objects written before and during a restart of a server exist after it, and watches
     resume."""

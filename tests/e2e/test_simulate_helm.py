@@ -78,6 +78,7 @@ def servers(image: str, replicas: int) -> dict[tuple[str, str], int]:
     return {(name, image): count for name, count in counts.items()}
 
 
+@pytest.mark.slow
 def test_helm_waits_for_workloads(release: Release) -> None:
     """Install, upgrade and rollback run their hooks and return when all pods of the revision are
     ready, its claims are bound and its Jobs are complete; uninstall returns when all are gone."""

@@ -10,6 +10,15 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
+FAST = "-p no:hypothesispytest"
+"""Without hypothesis: pytest would rewrite the assertions of all of its modules, which takes longer
+than the rest."""
+WITH_ASYNCIO_PLUGIN = f"""
+[pytest]
+addopts = {FAST}
+asyncio_default_fixture_loop_scope = function
+"""
+
 ANYIO = """
 import pytest
 
@@ -324,10 +333,8 @@ def test(kube_apiserver):
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A directory whose tests run in a process of their own, in which warnings are errors. Pytest
-    would rewrite the assertions of all modules of hypothesis, which takes longer than the rest."""
-    options = "-W error --strict-markers -p no:asyncio -p no:hypothesispytest"
-    pytester.makeini(f"[pytest]\naddopts = {options}")
+    """A directory whose tests run in a process of their own, in which warnings are errors."""
+    pytester.makeini(f"[pytest]\naddopts = -W error --strict-markers -p no:asyncio {FAST}")
     return pytester
 
 
@@ -343,10 +350,9 @@ def test_one_process(run: pytest.Pytester) -> None:
 
 def test_pytest_asyncio(run: pytest.Pytester) -> None:
     """Async tests and fixtures use the server; a fixture of the session does not hang."""
-    # pytest-asyncio warns when the option is not set.
-    run.makeini("[pytest]\naddopts = -W error\nasyncio_default_fixture_loop_scope = function")
+    run.makeini(WITH_ASYNCIO_PLUGIN)
     run.makepyfile(ASYNCIO)
-    run.runpytest_subprocess(timeout=300).assert_outcomes(passed=6)
+    run.runpytest_subprocess("-W", "error", timeout=300).assert_outcomes(passed=6)
 
 
 def test_broken_fixtures(run: pytest.Pytester) -> None:
@@ -363,7 +369,7 @@ def test_broken_fixtures(run: pytest.Pytester) -> None:
 def test_operator_in_an_async_fixture(run: pytest.Pytester) -> None:
     """kopf cancels the end of an async fixture. The report says so, and the next tests have servers
     and namespaces of their own."""
-    run.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    run.makeini(WITH_ASYNCIO_PLUGIN)
     run.makepyfile(test_asyncio=WITH_ASYNCIO, test_anyio=WITH_ANYIO)
     result = run.runpytest_subprocess(timeout=300)
     result.assert_outcomes(passed=6, errors=3)
@@ -377,7 +383,7 @@ def test_operator_in_an_async_fixture(run: pytest.Pytester) -> None:
 def test_programs(run: pytest.Pytester) -> None:
     """kube_operator and kube_background run an operator and a coroutine beside synchronous and
     async tests. The error of a coroutine is that of its test's teardown."""
-    run.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    run.makeini(WITH_ASYNCIO_PLUGIN)
     run.makepyfile(PROGRAMS)
     result = run.runpytest_subprocess("-v", timeout=300)
     result.assert_outcomes(passed=6, errors=1)
@@ -386,6 +392,7 @@ def test_programs(run: pytest.Pytester) -> None:
     )
 
 
+@pytest.mark.slow
 def test_workers(run: pytest.Pytester) -> None:
     """Each worker of xdist has servers of its own."""
     run.makepyfile(WORKERS)

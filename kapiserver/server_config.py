@@ -12,7 +12,7 @@ from pathlib import Path
 from kapiserver.apiserver.config import SECTIONS, Config
 from kapiserver.apiserver.feature_gates import FeatureGates, parse_feature_gates
 from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
-from kapiserver.apiserver.version import emulated_minor
+from kapiserver.apiserver.version import emulated_minor, versions_of
 from kapiserver.controllers.registry import REGISTRY, enabled_controllers
 from kapiserver.flags.backends import backend_pairs
 from kapiserver.flags.certificates import CLUSTER_SIGNERS
@@ -109,6 +109,7 @@ def config_of(options: argparse.Namespace) -> Config:
         feature_gates=feature_gates,
         runtime_config=",".join(options.runtime_config),
         emulated_version=emulated_version,
+        min_compatibility_version=",".join(options.min_compatibility_version),
         verbosity=options.verbose,
         flags=tuple(flag_texts(options)),
     )
@@ -146,7 +147,7 @@ def _check_names(options: argparse.Namespace) -> None:
     parse_settings(options.tls_min_version, options.tls_cipher_suites)
     for value in options.tls_sni_cert_key:
         parse_named_pair(value)
-    emulated_minor(",".join(options.emulated_version))
+    versions_of(",".join(options.emulated_version), ",".join(options.min_compatibility_version))
 
 
 def check_controllers(controllers: Sequence[str], *, simulate: bool) -> None:

@@ -36,6 +36,16 @@ def test_of_two_values(number):
     assert number != 1
 
 
+@pytest.mark.own_process("shared")
+def test_first():
+    PROCESSES.append(os.getpid())
+
+
+@pytest.mark.own_process("shared")
+def test_second():
+    assert PROCESSES == [os.getpid()]
+
+
 @pytest.mark.own_process
 @pytest.mark.skipif(True, reason="another system")
 def test_of_another_system():
@@ -62,10 +72,10 @@ def run(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_processes(run: pytest.Pytester) -> None:
-    """The cases of a test share a process, whose output is the failure. Tests without the mark stay
-    in pytest's process."""
+    """The cases of a test, and tests whose marks have the same name, share a process, whose output
+    is the failure. Tests without the mark stay in pytest's process."""
     result = run.runpytest_subprocess("-q", "-rs", timeout=300)
-    result.assert_outcomes(passed=2, failed=2, skipped=1)
+    result.assert_outcomes(passed=3, failed=2, skipped=1)
     result.stdout.fnmatch_lines(
         ["FAILED test_marked.py::test_of_two_values?1? - assert 1 != 1", "1 failed, 2 passed in *"]
     )
@@ -75,10 +85,10 @@ def test_processes(run: pytest.Pytester) -> None:
 def test_selected_cases(run: pytest.Pytester) -> None:
     """The process runs the selected cases only, here those that pass."""
     result = run.runpytest_subprocess("-q", "-k", "two_values and not 1", timeout=300)
-    result.assert_outcomes(passed=1, deselected=7)
+    result.assert_outcomes(passed=1, deselected=9)
 
 
 def test_in_process(run: pytest.Pytester) -> None:
     """With `--in-process`, pytest runs the tests itself."""
     result = run.runpytest_subprocess("-q", "--in-process", "-k", "together or here", timeout=300)
-    result.assert_outcomes(passed=3, failed=1, deselected=5)
+    result.assert_outcomes(passed=3, failed=1, deselected=7)

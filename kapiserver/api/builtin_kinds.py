@@ -33,7 +33,7 @@ from kapiserver.api.group import (
     sort_versions,
 )
 from kapiserver.api.groups import DECLARED_GROUPS, META
-from kapiserver.api.releases import resource_at, versions_served_again
+from kapiserver.api.releases import resource_at, stored_compatibly, versions_served_again
 from kapiserver.api.selectable_fields import Extractor, extractor
 from kapiserver.api.strategy import StatusStrategy, Strategy, default_strategy
 from kapiserver.api.types import Kind, Tree
@@ -48,10 +48,8 @@ def _cached_method(
     [Callable[Concatenate[Any, _Params], _Result]],
     functools.cached_property[Callable[_Params, _Result]],
 ]:
-    """Cache the last `size` results of a method in its object.
-
-    A cache in the class would keep the object alive, and so every server of a test process.
-    """
+    """Cache the last `size` results of a method in its object. A cache in the class would keep the
+    object alive, and so every server of a test process."""
 
     def decorate(
         method: Callable[Concatenate[Any, _Params], _Result],
@@ -151,20 +149,21 @@ class BuiltinKind(BuiltinObjects):
 
 
 class BuiltinKinds:
-    """The declared groups of one server; `is_enabled`, `release` and `strategies` as in Scheme."""
+    """The declared groups of one server; the arguments are as in Scheme."""
 
     def __init__(
         self,
         groups: Sequence[Group],
         is_enabled: Callable[[GroupVersion, str], bool] | None,
         release: int | None = None,
+        compatible_release: int | None = None,
         strategies: Mapping[str, Mapping[str, Strategy]] | None = None,
     ) -> None:
         self._strategies = strategies or {}
         self._by_name = {group.name: group for group in groups}
         self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
         self._is_enabled = is_enabled
-        self._release = release
+        self._release, self._compatible_release = release, compatible_release
         self._defaults: dict[GroupVersionKind, Defaults] = {}
 
     @functools.cached_property
@@ -245,7 +244,7 @@ class BuiltinKinds:
     def stored_resources(self) -> Iterator[Resource]:
         """Yield all resources that have a store of their own, including disabled ones."""
         for group in self._by_name.values():
-            for resource in group_module(group, "resources").RESOURCES:
+            for resource in self._declared_resources(group.name):
                 if resource.stored and resource.stored_in_group is None:
                     yield resource
 
@@ -279,9 +278,10 @@ class BuiltinKinds:
                 return resource
         raise NotRegistered(f"{name} is not a resource of {version}")
 
+    @_cached_method(256)
     def _declared_resources(self, group: str) -> tuple[Resource, ...]:
         resources: tuple[Resource, ...] = group_module(self._group(group), "resources").RESOURCES
-        return resources
+        return stored_compatibly(resources, self._release, self._compatible_release)
 
     @_cached_method(4096)  # clients can send any group
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:

@@ -153,6 +153,45 @@ def versions_served_again(resource: Resource, minor: int) -> tuple[str, ...]:
     )
 
 
+@functools.cache
+def _introduced() -> dict[str, int]:
+    """Return the release that introduced each `group/version/resource` of the table."""
+    introduced: dict[str, int] = {}
+    for minor, changes in RELEASES.items():
+        for path in changes.added:
+            introduced.setdefault(path, minor)
+    return introduced
+
+
+def storage_version_at(resource: Resource, minor: int, compatible_minor: int) -> str:
+    """Return the version in which the release 1.x of `minor` stores objects that the release of
+    `compatible_minor` must read: the preferred version that both have, alpha versions left out; if
+    there is none, the preferred one of the release itself. Mirrors emulatedStorageVersion of
+    server/storage/resource_encoding_config.go of k8s.io/apiserver."""
+    versions = sort_versions({*resource.versions, *versions_served_again(resource, minor)})
+    since = {
+        version: _introduced().get(f"{resource.group}/{version}/{resource.name}", OLDEST_MINOR)
+        for version in versions
+    }
+    both = (each for each in versions if "alpha" not in each and since[each] <= compatible_minor)
+    own = (each for each in versions if since[each] <= minor)
+    return next(both, None) or next(own, resource.storage_version)
+
+
+def stored_compatibly(
+    resources: tuple[Resource, ...], minor: int | None, compatible_minor: int | None
+) -> tuple[Resource, ...]:
+    """Return resources with the versions in which `storage_version_at` stores their objects. None
+    means the newest release, and the one before it, for which the resources are declared."""
+    if compatible_minor is None:
+        return resources
+    minor = NEWEST_MINOR if minor is None else minor
+    return tuple(
+        replace(each, storage_version=storage_version_at(each, minor, compatible_minor))
+        for each in resources
+    )
+
+
 def resource_at(resource: Resource, minor: int) -> Resource:
     """Return the resource as the release 1.x of that minor served it; without versions if it did
     not. Fields and validation stay those of the newest release."""

@@ -34,8 +34,9 @@ class Scheme:
     `is_enabled` reports whether a resource is served in a version; by default, all are. Objects of
     disabled versions are read, converted and stored like others. `release` is the minor of the
     release 1.x to emulate: resources are served in the versions that it has. By default it is the
-    newest. `strategies` replace those of the groups' tables: by group, then by resource and
-    subresource as in the tables.
+    newest. `compatible_release` is the minor of the oldest release that must read what is stored;
+    by default it is the one before the newest. `strategies` replace those of the groups' tables: by
+    group, then by resource and subresource as in the tables.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class Scheme:
         *,
         is_enabled: Callable[[GroupVersion, str], bool] | None = None,
         release: int | None = None,
+        compatible_release: int | None = None,
         strategies: Mapping[str, Mapping[str, Strategy]] | None = None,
     ) -> None:
-        self._builtin = BuiltinKinds(groups, is_enabled, release, strategies)
+        self._builtin = BuiltinKinds(groups, is_enabled, release, compatible_release, strategies)
         self.custom: CustomKinds = NO_CUSTOM_KINDS
         """The current custom kinds."""
 

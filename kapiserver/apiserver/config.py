@@ -98,11 +98,14 @@ class FeatureSettings(Struct, frozen=True, kw_only=True):
     feature_gates       names of the gates that are on
     runtime_config      API versions and resources to turn on or off: `api/beta=true,...`
     emulated_version    the Kubernetes release to emulate: `1.34` or `kube=1.34`; "" for the newest
+    min_compatibility_version   the oldest release that must read what is stored; "" for the one
+                        before that
     """
 
     feature_gates: FeatureGates = DEFAULT_GATES
     runtime_config: str = ""
     emulated_version: str = ""
+    min_compatibility_version: str = ""
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.strategy import Strategy
 from kapiserver.apiserver.config import FeatureSettings
 from kapiserver.apiserver.feature_gates import FeatureGates
-from kapiserver.apiserver.version import emulated_minor
+from kapiserver.apiserver.version import DEFAULT_VERSIONS, versions_of
 
 _ALL = "api/all"
 _VERSION_SETS: dict[str, re.Pattern[str]] = {
@@ -44,13 +44,14 @@ ResourceFilter = Callable[[GroupVersion, str], bool]
 def make_scheme(settings: FeatureSettings, added_groups: Sequence[Group] = ()) -> Scheme:
     """Return the scheme of a server that serves the declared groups and `added_groups`. Raises
     ValueError for settings that do not parse."""
-    minor = emulated_minor(settings.emulated_version)
+    minor, compatible = versions_of(settings.emulated_version, settings.min_compatibility_version)
     return Scheme(
         (*GROUPS, *added_groups),
         is_enabled=resource_filter(
             parse_runtime_config(settings.runtime_config), added_groups, minor=minor
         ),
         release=minor if minor < NEWEST_MINOR else None,
+        compatible_release=compatible if (minor, compatible) != DEFAULT_VERSIONS else None,
         strategies=_strategies(settings.feature_gates),
     )
 

@@ -36,6 +36,7 @@ from kapiserver.testing.history.recorder import Recording
 from kapiserver.testing.history.replay import open_recording
 from kapiserver.testing.history.settling import settle
 from kapiserver.testing.state.memory_store import open_memory_store
+from kapiserver.testing.state.prepared import keep_policy, restore_objects
 
 MANAGER = "kubectl"
 """The field manager of `kubectl apply --server-side`."""
@@ -232,7 +233,7 @@ def user_of(name: str) -> User:
 async def open_server(
     *, release: str = "", recording: Recording | None = None, has_snapshot: bool = False
 ) -> AsyncIterator[CheckServer]:
-    """Start a server until the block ends.
+    """Start a server until the block ends. Later ones of the process reuse its bootstrap policy.
 
     release         the Kubernetes release to emulate, such as 1.34; "" for the newest
     recording       what it holds at its start
@@ -250,14 +251,18 @@ async def open_server(
     )
     clock = SystemClock()
     kv: KV
+    has_policy = False
     if recording is None:
-        kv = await open_memory_store(clock)
+        kv = store = await open_memory_store(clock)
+        has_policy = restore_objects(config, store)
     else:
         config = config.replace(etcd_prefix=recording.root)
         kv = await open_recording(recording, clock)
     parts = Parts(clock=clock, kv=kv, offloader=InlineOffloader())
     with unlimited_slices():  # there are no other requests
-        async with serve(config, parts) as running:
+        async with serve(config, parts, has_policy=has_policy) as running:
+            if recording is None:
+                keep_policy(config, store)
             server = CheckServer(running, has_snapshot=has_snapshot or recording is not None)
             await server.settle()
             if recording is not None:

@@ -159,6 +159,12 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
         f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}: /version reports it, and the resources "
         f"and API versions are those of that release. Default: 1.{NEWEST_MINOR}.",
     )  # fmt: skip
+    group.add_argument(
+        "--min-compatibility-version", action="append", default=[], metavar="VERSION",
+        help="Oldest Kubernetes release that must read what the server stores, such as 1.34 or "
+        f"kube=1.34, from 1.{OLDEST_MINOR} to the emulated one: objects are stored in versions "
+        "that it has. Default: the release before the emulated one.",
+    )  # fmt: skip
 
 
 def _add_admission(group: argparse._ArgumentGroup) -> None:

@@ -154,6 +154,16 @@ class Server:
 
         asyncio.run_coroutine_threadsafe(run(), self.loop).result(60)
 
+    def stored(self, key: str) -> bytes:
+        """Return the value of a key of the store."""
+
+        async def run() -> bytes:
+            item = (await self.running.cluster.kv.get(key)).item
+            assert item is not None, key
+            return item.value
+
+        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(60)
+
     def begin_end(self) -> None:
         """Tell the server to drain, without waiting."""
         self.loop.call_soon_threadsafe(self._stop.set)

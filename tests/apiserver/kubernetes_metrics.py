@@ -38,6 +38,7 @@ KUBERNETES = FLOW_CONTROL | {
     "apiserver_storage_envelope_transformation_cache_misses_total": ("counter", ""),
     "aggregator_unavailable_apiservice": ("gauge", "name"),
     "aggregator_unavailable_apiservice_total": ("counter", "name reason"),
+    "version_info": ("gauge", "component binary emulation min_compat"),
     "apiserver_envelope_encryption_dek_source_cache_size": ("gauge", "provider_name"),
     "apiserver_envelope_encryption_invalid_key_id_from_status_total": (
         "counter",

@@ -21,7 +21,7 @@ from kapiserver.api.releases import (
 )
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES
-from kapiserver.apiserver.version import emulated_minor, version_info
+from kapiserver.apiserver.version import emulated_minor, version_info, versions_of
 from kapiserver.cli import parser
 from kapiserver.server_config import config_of
 from kapiserver.testing.settings import server_config
@@ -58,6 +58,94 @@ def test_refused(text: str, message: str) -> None:
         emulated_minor(text)
     with pytest.raises(ValueError, match=re.escape(message)):
         config_of(parser().parse_args(["serve", "--emulated-version", text]))
+
+
+@pytest.mark.parametrize(
+    ("emulated", "compatible", "versions"),
+    [
+        ("", "", (37, 36)),
+        ("1.34", "", (34, 33)),
+        ("1.31", "", (31, 31)),
+        ("", "kube=1.34", (37, 34)),
+        ("1.35", "1.35", (35, 35)),
+    ],
+)
+def test_compatible_versions(emulated: str, compatible: str, versions: tuple[int, int]) -> None:
+    """By default the release before the emulated one must read what is stored."""
+    assert versions_of(emulated, compatible) == versions
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1.30", "minCompatibilityVersion version 1.30 is not between [1.31, 1.36]"),
+        ("1.37", "minCompatibilityVersion version 1.37 is not between [1.31, 1.36]"),
+        ("wardle=1.2", "component not registered: wardle"),
+        ("1.34,1.35", "duplicate version flag, kube=1.34 and kube=1.35"),
+        ("1.34.1", "patch version not allowed, got: kube=1.34.1"),
+        ("x", 'could not parse "x" as version'),
+    ],
+)
+def test_refused_compatible_versions(text: str, message: str) -> None:
+    """An invalid --min-compatibility-version is an error with kube-apiserver's message."""
+    flags = ["serve", "--emulated-version=1.36", f"--min-compatibility-version={text}"]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        config_of(parser().parse_args(flags))
+
+
+def _stored(release: int | None, compatible: int | None) -> dict[str, str]:
+    """Return the version in which the objects of each resource are stored."""
+    scheme = Scheme(release=release, compatible_release=compatible)
+    return {
+        f"{resource.group}/{resource.name}": resource.storage_version
+        for resource in scheme.stored_resources()
+    }
+
+
+def test_stored_versions() -> None:
+    """The table of resources has the versions that the release before this one reads."""
+    assert _stored(None, NEWEST_MINOR - 1) == _stored(None, None)
+
+
+@pytest.mark.parametrize(
+    ("release", "compatible", "resource", "version"),
+    [
+        (None, 37, "storagemigration.k8s.io/storageversionmigrations", "v1"),
+        (None, 36, "storagemigration.k8s.io/storageversionmigrations", "v1beta1"),
+        (None, 35, "admissionregistration.k8s.io/mutatingadmissionpolicies", "v1beta1"),
+        (35, 33, "resource.k8s.io/resourceclaims", "v1beta2"),
+        (35, 32, "resource.k8s.io/resourceclaims", "v1beta1"),
+        (35, 34, "resource.k8s.io/devicetaintrules", "v1alpha3"),  # it has no other
+        (32, 31, "resource.k8s.io/resourceclaims", "v1beta1"),
+        (36, 32, "networking.k8s.io/servicecidrs", "v1beta1"),
+        (36, 35, "networking.k8s.io/servicecidrs", "v1"),
+        (31, 31, "apps/deployments", "v1"),
+    ],
+)
+def test_stored_for_an_older_release(
+    release: int | None, compatible: int, resource: str, version: str
+) -> None:
+    """Objects are stored in the preferred version that the older release reads, too."""
+    assert _stored(release, compatible)[resource] == version
+
+
+def test_stored_bytes(make_server: Callable[..., Server]) -> None:
+    """An object is stored in a version that the older release has, and served in all."""
+    server = make_server(min_compatibility_version="1.33")
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    request = {"name": "r", "exactly": {"deviceClassName": "c"}}
+    claim = {"metadata": {"name": "a"}, "spec": {"devices": {"requests": [request]}}}
+    created = server.api.post(path, claim)
+    assert created.status == 201, created.body
+    stored = server.stored("/registry/resourceclaims/default/a")
+    assert b"resource.k8s.io/v1beta2" in stored
+    again = server.api.get(f"{path}/a").json
+    assert again["apiVersion"] == "resource.k8s.io/v1"
+    assert again["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "c"
+    listed = server.api.get(path).json
+    assert listed["items"][0]["spec"] == again["spec"]
+    version = server.api.get("/version").json
+    assert (version["emulationMinor"], version["minCompatibilityMinor"]) == ("37", "33")
 
 
 def _served(minor: int | None) -> set[str]:
@@ -296,13 +384,17 @@ def test_shares_of_v1beta3(make_server: Callable[..., Server]) -> None:
     assert stored["spec"]["limited"]["nominalConcurrencyShares"] == 0
 
 
+_SINCE_36 = {"ConstrainedImpersonation", "UnknownVersionInteroperabilityProxy"}
+"""Gates that are on since 1.36."""
+
+
 @pytest.mark.parametrize(
     ("version", "off"),
     [
-        ("1.31", {"ConstrainedImpersonation", "WatchList", "SizeBasedListCostEstimate"}),
-        ("1.32", {"ConstrainedImpersonation", "SizeBasedListCostEstimate"}),
-        ("1.33", {"ConstrainedImpersonation", "WatchList", "SizeBasedListCostEstimate"}),
-        ("1.35", {"ConstrainedImpersonation"}),
+        ("1.31", {*_SINCE_36, "WatchList", "SizeBasedListCostEstimate"}),
+        ("1.32", {*_SINCE_36, "SizeBasedListCostEstimate"}),
+        ("1.33", {*_SINCE_36, "WatchList", "SizeBasedListCostEstimate"}),
+        ("1.35", _SINCE_36),
         ("1.36", set()),
     ],
 )

@@ -163,7 +163,7 @@ def _run(test: Callable[[Server], Awaitable[None]]) -> list[str]:
     return asyncio.run(run())
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process("cycles")
 @pytest.mark.parametrize("call", ERRORS)
 def test_errors_of_calls(call: Callable[[Server], Awaitable[None]]) -> None:
     """An error that no filter sees leaves no frame."""
@@ -179,7 +179,7 @@ def test_errors_of_calls(call: Callable[[Server], Awaitable[None]]) -> None:
     assert len(raised) == WARM_UPS + 1
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process("cycles")
 def test_errors_in_variables() -> None:
     """The filter that answers errors releases the frames of an error that one of them refers to."""
     assert _run(_error_in_a_variable) == []

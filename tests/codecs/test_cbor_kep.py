@@ -159,7 +159,7 @@ def test_raw_extensions(outer, inner):
         assert b'{"a":[1,1.5,null,{"b":"\xc3\xa9"}]}' in written
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process("memory")
 def test_no_memory_leak():
     """The codec keeps neither large objects nor their keys after encoding and decoding."""
     serializer = CODECS.serializer_for(CBOR)
@@ -186,7 +186,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process("memory")
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
 def test_memory_of_decoding(data):
     """The memory for decoding is limited by the length of the input, not by the lengths that it

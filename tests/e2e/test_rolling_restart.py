@@ -160,6 +160,9 @@ OBJECTS = {
     "/apis/resource.k8s.io/v1/deviceclasses": {
         "spec": {"selectors": [{"cel": {"expression": "true"}}]}
     },
+    "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings": {
+        "spec": {"policyName": "p"}
+    },
 }
 """What each server writes and the others read, by path."""
 
@@ -180,14 +183,14 @@ def check_objects(writer: Server, *readers: Server) -> None:
 
 @pytest.mark.slow
 def test_version_skew(tmp_path: Path, etcd: Member, earlier: tuple[str, ...]) -> None:
-    """An earlier version of this server, this one, and this one with --emulated-version serve one
-    etcd under load: each reads what the others write, and no acknowledged write is lost. Then the
-    earlier one is upgraded."""
+    """An earlier version of this server, this one, and this one with --emulated-version and
+    --min-compatibility-version serve one etcd under load: each reads what the others write, and no
+    acknowledged write is lost. Then the earlier one is upgraded."""
     with ExitStack() as stack:
         fleet = Fleet(tmp_path, etcd, stack, one_port=False)
         old = fleet.start(program=earlier)
         new = fleet.start()
-        emulating = fleet.start("--emulated-version=1.36")
+        emulating = fleet.start("--emulated-version=1.36", "--min-compatibility-version=1.34")
         load = fleet.load()
         with load.running(writers=3):
             for writer in fleet.servers:

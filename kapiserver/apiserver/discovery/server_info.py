@@ -10,7 +10,7 @@ from kapiserver.apiserver.discovery.served_groups import served_groups
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
-from kapiserver.apiserver.version import emulated_minor, version_info
+from kapiserver.apiserver.version import version_info, versions_of
 
 
 def indented_json(tree: Tree) -> Response:
@@ -25,7 +25,9 @@ async def serve_version(server: Server, request: Request) -> AnyResponse:
         return page_not_found()
     if request.method != "GET":
         raise MethodNotAllowed
-    return indented_json(version_info(emulated_minor(server.config.features.emulated_version)))
+    features = server.config.features
+    versions = versions_of(features.emulated_version, features.min_compatibility_version)
+    return indented_json(version_info(versions))
 
 
 async def serve_health(server: Server, request: Request) -> AnyResponse:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import Deprecation, GroupVersion, find_deprecation
+from kapiserver.api.releases import NEWEST_MINOR
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.metrics import (
     REQUEST_SECONDS,
@@ -35,6 +36,7 @@ from kapiserver.apiserver.serving.flow_control_families import flow_control_fami
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.apiserver.serving.peer_families import peer_families
 from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
+from kapiserver.apiserver.version import versions_of
 from kapiserver.metrics import Histogram
 
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
@@ -61,6 +63,7 @@ class ServerFamilies:
         yield from self._authentication()
         yield from self._authenticators()
         yield from self._reloads()
+        yield self._versions()
         yield from encryption_families(self._server.metrics.encryption)
         yield from self._admission()
         yield from self._policies()
@@ -253,6 +256,18 @@ class ServerFamilies:
             "the static admission manifests of a plugin",
             ("plugin",),
             {(plugin,): reloads for plugin, reloads in metrics.manifest_reloads.items()},
+        )
+
+    def _versions(self) -> Family:
+        features = self._server.config.features
+        versions = versions_of(features.emulated_version, features.min_compatibility_version)
+        emulated, compatible = (f"1.{minor}" for minor in versions)
+        return Family(
+            name="version_info",
+            type="gauge",
+            text="1, with the releases that the server is, emulates and stays compatible with.",
+            labels=("component", "binary", "emulation", "min_compat"),
+            series=[(("kube", f"1.{NEWEST_MINOR}.0", emulated, compatible), 1)],
         )
 
     def _audit(self) -> Iterator[Family]:

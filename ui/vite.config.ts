@@ -30,7 +30,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   plugins: [sourceHashes()],
   build: {
-    outDir: "../kapiserver/apiserver/ui/dist",
+    outDir: "../kapiserver/apiserver/ui/built",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,

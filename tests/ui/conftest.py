@@ -46,7 +46,12 @@ def _open_page(browser: Browser) -> Iterator[OpenPage]:
     with ExitStack() as stack:
 
         def open_page(
-            server: TestServer | None, fragment: str = "", *, link: str = "", **options: Any
+            server: TestServer | None,
+            fragment: str = "",
+            *,
+            link: str = "",
+            expects_refusals: bool = False,
+            **options: Any,
         ) -> Page:
             context = browser.new_context(ignore_https_errors=True, **options)
             stack.callback(context.close)
@@ -54,7 +59,8 @@ def _open_page(browser: Browser) -> Iterator[OpenPage]:
             page.set_default_timeout(SECONDS * 1000)
             page.on("pageerror", lambda error: problems.append(f"error: {error}"))
             page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-            page.on("console", lambda message: _note_refusal(message.text, problems))
+            if not expects_refusals:
+                page.on("console", lambda message: _note_refusal(message.text, problems))
             url = link or (sign_in_link(server) if server is not None else "")
             page.on("request", lambda request: _note_origin(request.url, url, problems))
             page.goto(url)

@@ -91,7 +91,7 @@ def test_paths(http: httpx.Client) -> None:
     assert http.get("/ui").headers["Location"] == "/ui/"
     assert http.head("/ui/").content == b""
     assert http.post("/ui/").status_code == 405
-    for path in ("nothing.js", "../page.py", "%2e%2e/page.py", "dist/app.js", "licenses.md"):
+    for path in ("nothing.js", "../page.py", "%2e%2e/page.py", "built/app.js", "licenses.md"):
         response = http.get(f"/ui/{path}")
         assert response.status_code in (403, 404)
         if response.status_code == 404:

@@ -1,4 +1,4 @@
-"""The files of the page, which `make ui` builds from `ui/` into the folder `dist`.
+"""The files of the page, which `make ui` builds from `ui/` into the folder `built`.
 
 They are read once, when the page is on. Every file has an ETag, so that a browser asks again and
 gets 304. The headers allow scripts, styles and requests of this origin alone; no inline script, no
@@ -16,7 +16,7 @@ from msgspec import Struct
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Headers, Response, page_not_found
 
-FOLDER = Path(__file__).parent / "dist"
+FOLDER = Path(__file__).parent / "built"
 SECURITY_HEADERS = (
     (
         "Content-Security-Policy",

@@ -51,7 +51,7 @@ export function Tabs({
           </button>
         ))}
       </div>
-      <div class="tab-panel" role="tabpanel" id="tab-panel" aria-labelledby={`tab-${selected}`} tabIndex={-1}>
+      <div class="tab-panel" role="tabpanel" id="tab-panel" aria-labelledby={`tab-${selected}`} tabIndex={0}>
         {children}
       </div>
     </>

@@ -24,7 +24,7 @@ from kapiserver.exploring.planning.plans import PLAIN, Plan
 from kapiserver.exploring.planning.reduction import Certainty, reduce_plan, repeat
 from kapiserver.exploring.planning.variations import make_variations, variation_of, varied_steps
 from kapiserver.exploring.running.session import Assignment, Pace, Session, Setup, open_session
-from kapiserver.exploring.steps import Apply, Step
+from kapiserver.exploring.steps import Step
 from kapiserver.testing.state.manifests import read_manifests
 
 PLAIN_RUNS = 3
@@ -149,9 +149,9 @@ def plan_work(
     in the result. `longest_gap` is how long an operator was quiet while it worked, in seconds.
     Raises OSError, ValueError."""
     expectation = learn_expectation(histories)
-    definitions = _definitions(setup) if options.vary else ()
+    definitions = _definitions(setup, histories[0]) if options.vary else ()
     choice = Choice(
-        variations=make_variations(definitions, histories[0].final, setup.steps),
+        variations=make_variations(definitions, histories[0]),
         seed=options.seed,
         stale_reads=setup.stale_reads,
         has_earlier_version=setup.earlier_version is not None,
@@ -163,11 +163,10 @@ def plan_work(
     return work
 
 
-def _definitions(setup: Setup) -> list[Tree]:
-    """Return the CustomResourceDefinitions that an administrator or the workload applies. Raises
-    OSError, ValueError."""
-    objects = read_manifests(setup.sources)
-    objects += [obj for step in setup.steps if isinstance(step, Apply) for obj in step.objects]
+def _definitions(setup: Setup, history: History) -> list[Tree]:
+    """Return the CustomResourceDefinitions that an administrator installs, and those that are there
+    at the end of a plain run. Raises OSError, ValueError."""
+    objects = [*read_manifests(setup.sources), *history.final.values()]
     return [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
 
 
@@ -292,7 +291,7 @@ class Work:
         expectation = self._reference.expectation
         assignment = Assignment(plan=plan, pace=pace, names=expectation.names, expected=expectation)
         variation = variation_of(plan)
-        if variation is None:
+        if variation is None or not session.steps:  # a test cannot be run with another object
             return _Performance(await session.run(assignment))
         obj = expectation.objects[variation.object]
         steps = varied_steps(session.steps, variation, obj)

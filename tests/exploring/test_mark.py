@@ -101,11 +101,72 @@ def test_background(kube_background, kube_apiserver, kube_client):
     check(kube_apiserver, kube_client)
 
 
+async def publish():
+    path = "/apis/example.com/v1/namespaces/default/databases"
+    async with connect() as client:
+        while True:
+            for item in (await client.get(path)).json()["items"]:
+                size = item["spec"].get("size", "none").lower()
+                await client.post(PATH, json={"metadata": {"name": f"size-{size}"}})
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.kube_explore(vary=True, plans=1)
+def test_vary(kube_crds, kube_background, kube_apiserver, kube_client):
+    kube_crds(CRD)
+    kube_background(publish)
+    database = {"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": "db"}}
+    path = "/apis/example.com/v1/namespaces/default/databases"
+    kube_client.httpx().post(path, json=database | {"spec": {"size": "1Gi"}}).raise_for_status()
+    kube_apiserver.objects.wait_for("configmap/size-1gi", "create", timeout=5)
+
+
 @pytest.mark.kube_explore
 def test_command(kube_command, kube_apiserver, kube_client):
     kube_command(sys.executable, COPIER, "forgets")
     check(kube_apiserver, kube_client)
 """
+
+
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "databases.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Database", "plural": "databases"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "properties": {"size": {"type": "string"}}}
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.slow
+def test_variations(pytester: pytest.Pytester) -> None:
+    """A property changes at the end of the test, and changes back."""
+    pytester.makepyfile(OTHERS.replace("COPIER", repr(COPIER)).replace("CRD", repr(CRD)))
+    result = pytester.runpytest_subprocess("-k", "vary")
+    result.assert_outcomes(failed=1, deselected=2)
+    result.stdout.fnmatch_lines(
+        [
+            "The operator saw the change of spec.size of databases.example.com default/db *",
+            "*configmaps default/size-2gi: should not be there",
+        ]
+    )
 
 
 @pytest.mark.slow
@@ -123,7 +184,7 @@ def test_other_operators(pytester: pytest.Pytester, name: str, plan: str) -> Non
     result = pytester.runpytest_subprocess(
         f"--kapiserver-plan={plan}", "--kapiserver-record=recordings", "-k", name
     )
-    result.assert_outcomes(failed=1, deselected=1)
+    result.assert_outcomes(failed=1, deselected=2)
     result.stdout.fnmatch_lines(
         ["*has not met create*", "*kapiserver replay recordings/plan-*.json.gz"]
     )

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from kapiserver.exploring.history import History
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variations import make_variations, variation_of, varied_steps
 from kapiserver.exploring.steps import Apply, Settle
-from tests.exploring.histories import ref
+from tests.exploring.histories import Builder, Tree, ref
 
 DB = ref("databases.example.com", "db")
 
@@ -34,6 +35,14 @@ def definition(**properties: Any) -> dict[str, Any]:
     }
 
 
+def created(obj: Tree) -> History:
+    """Return the history of a workload of one step that creates an object."""
+    run = Builder()
+    run.step(0)
+    run.workload(DB, obj)
+    return run.build()
+
+
 @pytest.mark.parametrize(
     ("schema", "spec", "texts"),
     [
@@ -49,9 +58,7 @@ def definition(**properties: Any) -> dict[str, Any]:
 )
 def test_values(schema: dict[str, Any], spec: dict[str, Any], texts: list[str]) -> None:
     """Bounds, enums, neighbours, nonsense, and no value."""
-    obj = database(**spec)
-    steps = [Apply((obj,), "default")]
-    injections = make_variations([definition(x=schema)], {DB: obj}, steps)
+    injections = make_variations([definition(x=schema)], created(database(**spec)))
     assert [
         injection.argument and str(variation_of(Plan((injection,)))) for injection in injections
     ] == [f"spec.x of {DB} to {text}" for text in texts]
@@ -59,10 +66,8 @@ def test_values(schema: dict[str, Any], spec: dict[str, Any], texts: list[str]) 
 
 def test_nonsense_is_not_valid() -> None:
     """Only values that make sense are compared with a fresh installation."""
-    obj = database(x="1Gi")
-    injections = make_variations(
-        [definition(x={"type": "string"})], {DB: obj}, [Apply((obj,), "default")]
-    )
+    history = created(database(x="1Gi"))
+    injections = make_variations([definition(x={"type": "string"})], history)
     variations = [variation_of(Plan((injection,))) for injection in injections]
     assert [variation.is_valid for variation in variations if variation] == [
         True, False, False, True,
@@ -73,7 +78,7 @@ def test_fresh_installation() -> None:
     """The step that applies the object applies the varied one."""
     obj = database(x=1)
     steps = [Apply((obj,), "default"), Settle()]
-    injections = make_variations([definition(x={"type": "integer"})], {DB: obj}, steps)
+    injections = make_variations([definition(x={"type": "integer"})], created(obj))
     variation = variation_of(Plan((injections[0],)))
     assert variation is not None
     assert varied_steps(steps, variation, obj) == (Apply((database(x=2),), "default"), Settle())
@@ -82,5 +87,10 @@ def test_fresh_installation() -> None:
 def test_objects_that_the_workload_does_not_apply() -> None:
     """They are not varied, nor are those that are gone at the end."""
     obj, crd = database(x=1), definition(x={"type": "integer"})
-    assert make_variations([crd], {DB: obj}, [Settle()]) == []
-    assert make_variations([crd], {}, [Apply((obj,), "default")]) == []
+    run = Builder()
+    run.server(DB, obj)
+    assert make_variations([crd], run.build()) == []
+    run = Builder()
+    run.workload(DB, obj)
+    run.workload(DB, None)
+    assert make_variations([crd], run.build()) == []

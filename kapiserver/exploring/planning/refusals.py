@@ -35,7 +35,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 REFUSALS: Mapping[str, Refusal] = {
     "internal": Refusal(status=500, text="500 Internal Error"),
-    "conflict": Refusal(status=409, text="409 Conflict", verbs=("update", "patch")),
+    # A server tries patches again, so that conflicts of theirs hardly ever reach a client.
+    "conflict": Refusal(status=409, text="409 Conflict", verbs=("update",)),
     "throttled": Refusal(status=429, text="429 Too Many Requests"),
     "timeout": Refusal(status=504, text="504 Timeout"),
     "dropped": Refusal(status=0, text="a closed connection"),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from msgspec import structs
 
 from kapiserver.api.types import Tree
-from kapiserver.exploring.history import ObjectRef
+from kapiserver.exploring.history import WORKLOAD, History, ObjectRef
 from kapiserver.exploring.planning.plans import Injection, Plan, step_point
 from kapiserver.exploring.planning.variation import Variation, parse_variation
 from kapiserver.exploring.steps import Apply, Step
@@ -30,27 +30,31 @@ def variation_of(plan: Plan) -> Variation | None:
     return None
 
 
-def make_variations(
-    definitions: Sequence[Tree], objects: Mapping[ObjectRef, Tree], steps: Sequence[Step]
-) -> list[Injection]:
-    """Return the variations of the custom resources that the workload applies and that are there at
-    its end, as injections at the end. The properties take turns."""
+def make_variations(definitions: Sequence[Tree], history: History) -> list[Injection]:
+    """Return the variations of the custom resources that the workload creates and that are there at
+    the end of a plain run, as injections at the end. The properties take turns."""
+    created = {
+        commit.object
+        for commit in history.commits
+        if commit.actor == WORKLOAD and commit.operation == "created"
+    }
+    end = step_point(sum(mark.step is not None for mark in history.marks))
     schemas = {
         (definition["spec"]["group"], definition["spec"]["names"]["kind"]): definition
         for definition in definitions
     }
     injections = []
-    for reference, obj in objects.items():
+    for reference, obj in history.final.items():
         group = obj["apiVersion"].rpartition("/")[0]
         definition = schemas.get((group, obj["kind"]))
-        if definition is None or not any(_applies(step, obj) for step in steps):
+        if definition is None or reference not in created:
             continue
         by_path: dict[tuple[str, ...], list[Variation]] = {}
         for variation in _variations(reference, _schema(definition, obj), obj):
             by_path.setdefault(variation.path, []).append(variation)
         turns = zip_longest(*by_path.values())
         injections += [
-            Injection("vary", step_point(len(steps)), None, variation.to_text())
+            Injection("vary", end, None, variation.to_text())
             for turn in turns
             for variation in turn
             if variation is not None

@@ -251,6 +251,10 @@ class Injector:
             await self.before_step(index)
             self._tracer.mark(f"{http.method} {http.path}", index)
 
+    async def end_workload(self) -> None:
+        """Inject what is due at the end of a workload that comes by HTTP."""
+        await self.before_step(self._steps)
+
     def _name(self, http: HttpRequest, body: bytes) -> str:
         """Return the name in the body of a create, "" if there is none."""
         try:

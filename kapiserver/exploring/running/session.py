@@ -190,6 +190,9 @@ class Session:
         """End a run when the operator has settled, and return what happened. `outcome` has fields
         of the history."""
         settled = await self._settle()
+        if self._setup.has_http_workload:
+            await self.injector.end_workload()
+            settled = await self._settle()
         final = await self._objects(self._assignment.expected)
         await self._end_run()
         history = structs.replace(self.tracer.history(), **outcome)

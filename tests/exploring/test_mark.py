@@ -41,7 +41,7 @@ def test_a_marked_test(pytester: pytest.Pytester, has_fault: bool) -> None:
     """An operator that takes only events of new objects misses those that it finds at its start;
     the report says so. The test after it has fixtures of its own."""
     pytest.importorskip("kopf")
-    wait = 3 if has_fault else 30
+    wait = 10 if has_fault else 30
     pytester.makepyfile(TEST.replace("ONLY_ADDED", str(has_fault)).replace("WAIT", str(wait)))
     result = pytester.runpytest_subprocess(f"--kapiserver-plan={PLAN}")
     result.assert_outcomes(passed=1 if has_fault else 2, failed=int(has_fault))
@@ -92,7 +92,7 @@ async def copy():
 
 def check(kube_apiserver, kube_client):
     kube_client.httpx().post(PATH, json=CONFIG_MAP).raise_for_status()
-    kube_apiserver.objects.wait_for("secret/a", "create", timeout=5)
+    kube_apiserver.objects.wait_for("secret/a", "create", timeout=10)
 
 
 @pytest.mark.kube_explore
@@ -118,7 +118,7 @@ def test_vary(kube_crds, kube_background, kube_apiserver, kube_client):
     database = {"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": "db"}}
     path = "/apis/example.com/v1/namespaces/default/databases"
     kube_client.httpx().post(path, json=database | {"spec": {"size": "1Gi"}}).raise_for_status()
-    kube_apiserver.objects.wait_for("configmap/size-1gi", "create", timeout=5)
+    kube_apiserver.objects.wait_for("configmap/size-1gi", "create", timeout=10)
 
 
 @pytest.mark.kube_explore

@@ -20,6 +20,7 @@ from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.systemd import ServiceManager, passed_sockets
+from kapiserver.bench_command import add_bench_command
 from kapiserver.check_commands import add_check_command
 from kapiserver.completion_command import add_completion_command
 from kapiserver.doctor_command import add_doctor_command
@@ -107,6 +108,7 @@ def parser() -> argparse.ArgumentParser:
     add_testing_commands(commands)
     add_check_command(commands)
     add_doctor_command(commands)
+    add_bench_command(commands)
     add_extension_commands(commands)
     add_explore_command(commands)
     recode = commands.add_parser(

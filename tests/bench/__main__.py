@@ -3,10 +3,14 @@
     make bench PEER=path/to/kube-apiserver
     make bench ARGS="--storage etcd --objects 10000 --rounds 5 --seconds 3 --only get,list"
 
-With PEER the other server is that kube-apiserver, over an etcd of its own; without it, the commit
-of `tests/bench/BASELINE`. Each row runs on one server, then on the other, round by round, so that a
-machine that grows slower slows both. A ratio is this checkout's figure divided by the other's: the
-median of all rounds, with the lowest and the highest. Of `per s` more is better, of others less.
+With PEER the other server is that kube-apiserver, over an etcd of its own; without it, an earlier
+version, the commit of `tests/bench/BASELINE`. Each row runs on one server, then on the other, round
+by round, so that a machine that grows slower slows both. A ratio is this checkout's figure divided
+by the other's: the median of all rounds, with the lowest and the highest. Of `per s` more is
+better, of others less.
+
+The figures go to `docs/bench/` too, as JSON named after the other server, and the pictures of
+docs/performance.md are drawn from them (`tests/bench/report.py`).
 
 CPU figures are per request, event or list: of the server, and the sum with its store. The client is
 written in Python and shares the machine, so `per s` is what the three reach together.
@@ -19,7 +23,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,20 +30,23 @@ from pathlib import Path
 from tests.bench import measures
 from tests.bench.client import JSON, PROTOBUF, Target
 from tests.bench.contestants import BASELINE, Contestant, checkout, kapiserver, kube_apiserver
-from tests.bench.measures import Figures
+from tests.bench.measures import PERCENTILES, Figures
+from tests.bench.report import Report
 from tests.bench.rows import ROWS, Row
-from tests.bench.servers import STORES
+from tests.bench.samples import sampling
+from tests.bench.servers import ROOT, STORES
 
 Measure = Callable[[Target], Figures]
 
 
 def _print_row(
+    report: Report,
     name: str,
     kapiserver_figures: list[Figures],
     reference_figures: list[Figures],
     names: Sequence[str],
 ) -> None:
-    for figure in names:
+    for figure in dict.fromkeys((*names, *PERCENTILES)):
         pairs = [
             (our[figure], other[figure])
             for our, other in zip(kapiserver_figures, reference_figures, strict=True)
@@ -48,17 +54,18 @@ def _print_row(
         ]
         if not pairs:
             continue
-        ratios = [our / other for our, other in pairs]
-        middle = [statistics.median(values) for values in zip(*pairs, strict=True)]
-        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        print(
-            f"| {name} | {figure} | {middle[1]:,.4g} | {middle[0]:,.4g} "
-            f"| {statistics.median(ratios):.2f} ({spread}) |",
-            flush=True,
-        )
+        row = report.add(name, figure, pairs)
+        if figure in names:
+            low, middle, high = row.ratios
+            print(
+                f"| {name} | {figure} | {row.peer:,.4g} | {row.kapiserver:,.4g} "
+                f"| {middle:.2f} ({low:.2f} to {high:.2f}) |",
+                flush=True,
+            )
 
 
 def _compare(
+    report: Report,
     name: str,
     pair: tuple[Target, Target],
     measure: Measure,
@@ -70,21 +77,21 @@ def _compare(
     for number in range(rounds):
         for index in (0, 1) if number % 2 else (1, 0):
             figures[index].append(measure(pair[index]))
-    _print_row(name, *figures, names)
+    _print_row(report, name, *figures, names)
 
 
-def _compare_starts(pair: tuple[Contestant, Contestant], rounds: int) -> None:
+def _compare_starts(report: Report, pair: tuple[Contestant, Contestant], rounds: int) -> None:
     figures: tuple[list[Figures], list[Figures]] = ([], [])
     for number in range(rounds + 1):
         for index in (0, 1) if number % 2 else (1, 0):
             with pair[index].start() as (_target, started):
                 if number:  # the first start makes certificates and an empty store
                     figures[index].append(started)
-    _print_row("start to ready", *figures, ("wall s", "server s", "MiB"))
+    _print_row(report, "start to ready", *figures, ("wall s", "server s", "MiB"))
 
 
 def _compare_first_lists(
-    pair: tuple[Contestant, Contestant], rounds: int, name: str, accept: str
+    report: Report, pair: tuple[Contestant, Contestant], rounds: int, name: str, accept: str
 ) -> None:
     figures: tuple[list[Figures], list[Figures]] = ([], [])
     for number in range(rounds):
@@ -94,21 +101,24 @@ def _compare_first_lists(
                 total = {"CPU s with start": started["server s"] + listed["server s"]}
                 figures[index].append({**listed, **total})
     names = ("wall s", "CPU s with start", "MiB")
-    _print_row(f"first list of a fresh server, {name}", *figures, names)
+    _print_row(report, f"first list of a fresh server, {name}", *figures, names)
 
 
-def _load(pair: tuple[Target, Target], rows: Sequence[Row], options: argparse.Namespace) -> None:
+def _load(
+    report: Report, pair: tuple[Target, Target], rows: Sequence[Row], options: argparse.Namespace
+) -> None:
     def print_memory(name: str) -> None:
         figures = [[measures.memory(target)] for target in pair]
-        _print_row(name, figures[0], figures[1], ("MiB", "store MiB"))
+        _print_row(report, name, figures[0], figures[1], ("MiB", "store MiB"))
 
     if any(row.needs_pods for row in rows):
         seeded = [[asyncio.run(measures.seed_pods(target, options.objects))] for target in pair]
         names = ("wall s", "server us", "sum us")
-        _print_row(f"{options.objects:,} pods with status", seeded[0], seeded[1], names)
+        _print_row(report, f"{options.objects:,} pods with status", seeded[0], seeded[1], names)
         print_memory("memory with the pods")
     for row in rows:
         _compare(
+            report,
             row.name,
             pair,
             lambda target, row=row: asyncio.run(row.run(target, options.seconds)),
@@ -130,6 +140,10 @@ def main() -> None:
         "--only", default="", help="first words of the rows to run: start,first,get,list,..."
     )
     parser.add_argument("--server", nargs="*", default=[], help="more flags for `serve`")
+    parser.add_argument(
+        "--report", type=Path,
+        help="folder of data and pictures; by default docs, or .data/bench with --only",
+    )  # fmt: skip
     options = parser.parse_args()
     selected = [word for word in options.only.split(",") if word]
     rows = [row for row in ROWS if not selected or row.name.split()[0].strip(",") in selected]
@@ -144,18 +158,31 @@ def main() -> None:
             commit = BASELINE.read_text().split()[0]
             tree = checkout(commit, scratch / "baseline")
             opened = kapiserver(
-                commit[:10], options.storage, scratch / "other", options.server, tree=tree
+                "earlier version", options.storage, scratch / "other", options.server, tree=tree
             )
         other = stack.enter_context(opened)
+        report = Report.of_this_machine(other.name)
         print(f"| work | figure | {other.name} | {ours.name} | ratio |\n|---|---|---|---|---|")
         if not selected or "start" in selected:
-            _compare_starts((ours, other), options.rounds)
+            _compare_starts(report, (ours, other), options.rounds)
         if rows:
-            with ours.start() as (our_target, _), other.start() as (other_target, _):
-                _load((our_target, other_target), rows, options)
+            with (
+                ours.start() as (our_target, _),
+                other.start() as (other_target, _),
+                sampling(
+                    {
+                        ours.name: (our_target, ours.folder),
+                        other.name: (other_target, other.folder),
+                    }
+                ) as report.samples,
+            ):
+                _load(report, (our_target, other_target), rows, options)
         if not selected or "first" in selected:
-            _compare_first_lists((ours, other), options.rounds, "JSON", JSON)
-            _compare_first_lists((ours, other), options.rounds, "protobuf", PROTOBUF)
+            _compare_first_lists(report, (ours, other), options.rounds, "JSON", JSON)
+            _compare_first_lists(report, (ours, other), options.rounds, "protobuf", PROTOBUF)
+    folder = options.report or (ROOT / ".data" / "bench" if selected else ROOT / "docs")
+    report.write(folder / "bench", folder / "images")
+    print(f"Wrote {folder / 'bench' / report.slug}.json, and its pictures to {folder / 'images'}.")
 
 
 if __name__ == "__main__":

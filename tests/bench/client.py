@@ -86,6 +86,18 @@ class Connection:
         length = int(headers.get("content-length", "0"))
         return Response(int(lines[0].split()[1]), await self.reader.readexactly(length))
 
+    async def start_watch(self, path: str) -> None:
+        """Start a watch, whose events nobody reads: they stay in the buffers of the connection."""
+        separator = "&" if "?" in path else "?"
+        self.writer.write(
+            (
+                f"GET {path}{separator}watch=1 HTTP/1.1\r\nHost: {self.target.host}\r\n"
+                f"Accept: {JSON}\r\nAuthorization: Bearer {self.target.token}\r\n\r\n"
+            ).encode()
+        )
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+
     async def _chunks(self) -> bytes:
         chunks = []
         while size := int((await self.reader.readline()).split(b";")[0], 16):

@@ -24,6 +24,7 @@ class Contestant:
     """A server with a folder and a store of its own; `start` runs it until the block ends."""
 
     name: str
+    folder: Path
     start: Start
 
 
@@ -37,7 +38,7 @@ def contestant(
     """A contestant over a fresh store of a kind (`sqlite` or `etcd`), removed at the end."""
     folder.mkdir()
     with store(kind, folder) as below:
-        yield Contestant(name=name, start=lambda: run(below))
+        yield Contestant(name=name, folder=folder, start=lambda: run(below))
 
 
 def kapiserver(

@@ -25,6 +25,8 @@ from tests.bench.objects import configmap, create_pod, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
 
 Figures = dict[str, float]
+PERCENTILES = {f"p{percent:g} ms": percent for percent in (1, 5, 10, 25, 50, 75, 90, 95, 98, 99)}
+"""Percentiles of latencies, in percent, by the names of their figures."""
 _LIST_NAMESPACE = "bench-list"
 _WATCH_NAMESPACE = "bench-watch"
 _FOLDER = Path(__file__).parent
@@ -56,9 +58,11 @@ async def loop(
     latencies.sort()
     return {
         "per s": len(latencies) / window.wall,
-        **_cost(target, window, "us", 1e6 / len(latencies)),
-        "p50 ms": latencies[len(latencies) // 2] * 1e3,
-        "p99 ms": latencies[int(len(latencies) * 0.99)] * 1e3,
+        **cost(target, window, "us", 1e6 / len(latencies)),
+        **{
+            name: latencies[int(len(latencies) * percent / 100)] * 1e3
+            for name, percent in PERCENTILES.items()
+        },
     }
 
 
@@ -125,7 +129,7 @@ async def seed_pods(target: Target, count: int) -> Figures:
     return {
         "wall s": window.wall,
         "writes per s": 2 * count / window.wall,
-        **_cost(target, window, "us", 1e6 / count / 2),
+        **cost(target, window, "us", 1e6 / count / 2),
     }
 
 
@@ -155,7 +159,7 @@ async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Fig
                     break
     return {
         "wall s": window.wall,
-        **_cost(target, window, "s", 1),
+        **cost(target, window, "s", 1),
         "MB": size / 1e6,
     }
 
@@ -182,7 +186,7 @@ async def first_list(target: Target, *, accept: str) -> Figures:
     return {**figures, **ping_times, "MiB": resident_mib(target.pids)}
 
 
-def _cost(target: Target, window: Window, unit: str, factor: float) -> Figures:
+def cost(target: Target, window: Window, unit: str, factor: float) -> Figures:
     """The CPU of the server in a unit; that of its store and their sum if the store is a process of
     its own."""
     figures = {f"server {unit}": window.server * factor}

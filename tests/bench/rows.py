@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tests.bench import measures
+from tests.bench import measures, verbs
 from tests.bench.client import JSON, PROTOBUF, Target
 from tests.bench.measures import Figures
 
@@ -83,6 +83,9 @@ ROWS = (
             ("?limit=500", "pages of 500"),
         )
     ),
+    *(Row(name=name, run=run, figures=_REQUESTS) for name, run in verbs.MEASURES.items()),
+    *(Row(name=name, run=run, figures=_LISTS) for name, run in verbs.LISTS.items()),
+    _watch(10, 100),
     _watch(100, 100),
     _watch(1000, 10),
     _watch(1000, 100),

@@ -37,6 +37,7 @@ NOT_RUN = {
     "docs/how-to/several-servers.md": 1,
     "docs/how-to/shutdown.md": 3,
     "docs/how-to/storage.md": 3,
+    "docs/how-to/systemd.md": 1,
     "docs/how-to/tls.md": 1,
     "docs/tutorials/explore.md": 1,
     "docs/how-to/tracing.md": 1,

@@ -76,7 +76,7 @@ class Bar:
 
 def bar_chart(title: str, bars: Sequence[Bar], *, mark: float) -> str:
     """Return an image of bars below each other, with a vertical line at `mark`."""
-    names, row = 260, 18
+    names, row = 310, 18
     height = 20 + row * len(bars) + BOTTOM
     top = max(mark, *(bar.high for bar in bars)) * 1.05
 

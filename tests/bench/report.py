@@ -140,6 +140,7 @@ def _latencies(report: Report) -> str:
             verb = row.work.split()[0]
             for server, value in (("kapiserver", row.kapiserver), (report.peer, row.peer)):
                 lines.setdefault(f"{verb}, {server}", []).append((percentile, value))
+    lines = {name: sorted(points) for name, points in lines.items()}
     title = "latency by percentile, 16 connections"
     return line_chart(title, lines, unit=" ms", across=" %") if lines else ""
 

@@ -106,7 +106,8 @@ class HostTrust:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 await self._read(client)
         except (HostFailed, TimeoutError) as error:
-            text = f"unable to load configmap based request-header-client-ca-file: {error}"
+            reason = str(error) or f"no answer within {LOOKUP_SECONDS:g} seconds"
+            text = f"unable to load configmap based request-header-client-ca-file: {reason}"
             if not tolerates_failure:
                 raise ValueError(text) from None
             _log.warning("%s; trying again", text)

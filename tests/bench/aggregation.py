@@ -1,20 +1,22 @@
 """`python -m tests.bench.aggregation`: what a request through a host costs, in CPU time.
 
 Two servers run in processes of their own, one behind the other. Rounds take turns: the same
-requests direct to the server behind, and through the host. Figures are CPU milliseconds of both
-servers for a request, over TLS connections that stay open, and the ratio: the median of all rounds,
-with the lowest and the highest. Then the host alone serves its own objects, without extension API
-servers, and with 50 APIServices of which 10 have a dead address.
+requests direct to the server behind, and through the host, of one client and of sixteen at once.
+Figures are CPU milliseconds of both servers for a request, over TLS connections that stay open, and
+the ratio: the median of all rounds, with the lowest and the highest. Then the host alone serves its
+own objects, without extension API servers, and with 50 APIServices of which 10 have a dead address.
 """
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import ssl
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from tests.e2e.cluster import established
 from tests.e2e.programs import Server, start, stop
 
 ROUNDS, REQUESTS = 11, 100
+CLIENTS = (1, 16)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 THINGS = "/apis/ext.example.com/v1/namespaces/default/things"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -91,11 +94,24 @@ def _wait_for(client: Client, name: str, reason: str) -> None:
 
 def _milliseconds(servers: list[Server], send: Callable[[], Any], count: int) -> float:
     """Return the CPU milliseconds that the servers need for a request."""
+    return _milliseconds_at_once(servers, [send], count)
+
+
+def _milliseconds_at_once(
+    servers: list[Server], senders: Sequence[Callable[[], Any]], count: int
+) -> float:
+    """Return the same for requests that several clients send at once, each in a thread."""
     pids = [server.process.pid for server in servers]
-    before = cpu_seconds(pids)
-    for _ in range(count):
-        send()
-    return (cpu_seconds(pids) - before) / count * 1000
+    each = max(1, count // len(senders))
+
+    def send_all(send: Callable[[], Any]) -> None:
+        for _ in range(each):
+            send()
+
+    with ThreadPoolExecutor(len(senders)) as threads:
+        before = cpu_seconds(pids)
+        list(threads.map(send_all, senders))
+        return (cpu_seconds(pids) - before) / (each * len(senders)) * 1000
 
 
 def _compare(name: str, ours: Measure, base: Measure) -> None:
@@ -108,7 +124,6 @@ def _compare(name: str, ours: Measure, base: Measure) -> None:
 
 
 def _measure_requests(host: Server, behind: Server) -> None:
-    through, direct = Client(host), Client(behind)
     both, names = [host, behind], iter(range(10**9))
 
     def create(client: Client) -> Any:
@@ -124,12 +139,22 @@ def _measure_requests(host: Server, behind: Server) -> None:
         (f"list of {OBJECTS}", lambda client: client("GET", THINGS), REQUESTS // 4),
     )
     print("| request | direct, ms | through the host, ms | ratio |\n| --- | --- | --- | --- |")
-    for name, send, count in rows:
-        _compare(
-            name,
-            lambda send=send, count=count: _milliseconds(both, lambda: send(through), count),
-            lambda send=send, count=count: _milliseconds(both, lambda: send(direct), count),
-        )
+    for clients in CLIENTS:
+        through = [Client(host) for _ in range(clients)]
+        direct = [Client(behind) for _ in range(clients)]
+        for name, send, count in rows:
+
+            def measure(
+                to: Sequence[Client], send: Callable[[Client], Any] = send, count: int = count
+            ) -> float:
+                senders = [functools.partial(send, client) for client in to]
+                return _milliseconds_at_once(both, senders, count)
+
+            _compare(
+                f"{name}, clients: {clients}",
+                functools.partial(measure, through),
+                functools.partial(measure, direct),
+            )
 
 
 def _measure_others(host: Server, plain: Server) -> None:

@@ -197,6 +197,8 @@ class AllRequests:
 
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str], ResourceRequests] = {}
+        self.terminations: Counter[tuple[RequestLabels, int]] = Counter()
+        """Requests that the server ended in self-defence, by labels and status."""
 
     def of(self, group: str, resource: str) -> ResourceRequests:
         """Return the metrics of the requests for one resource."""

@@ -55,6 +55,11 @@ KUBERNETES = FLOW_CONTROL | {
         "provider_name method_name grpc_status_code",
     ),
     "apiserver_request_total": ("counter", f"{REQUEST} code"),
+    "apiserver_request_terminations_total": ("counter", f"{SHARED} code"),
+    "kubernetes_build_info": (
+        "gauge",
+        "build_date compiler git_commit git_tree_state git_version go_version major minor platform",
+    ),
     "apiserver_requested_deprecated_apis": (
         "gauge",
         "group version resource subresource removed_release",

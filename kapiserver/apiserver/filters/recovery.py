@@ -10,11 +10,15 @@ import logging
 from kapiserver.api.errors import drop_tracebacks
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.endpoints.responses import status_response
-from kapiserver.apiserver.errors import status_of
+from kapiserver.apiserver.errors import RequestTimeout, TooManyRequests, status_of
 from kapiserver.apiserver.faults import DropConnection
+from kapiserver.apiserver.filters.metrics import labels_of
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response
 from kapiserver.apiserver.status import status
+
+_SELF_DEFENCE = (TooManyRequests, RequestTimeout)
+"""The errors by which a server ends requests that are too many or take too long."""
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +32,10 @@ def respond_to_errors(server: Server, next_handler: Handler) -> Handler:
         except DropConnection:
             raise
         except Exception as error:
+            if isinstance(error, _SELF_DEFENCE):
+                labels = labels_of(request)._replace(dry_run="")
+                code = 504 if isinstance(error, RequestTimeout) else 429
+                server.metrics.requests.terminations.add((labels, code))
             try:
                 return error_response(server, request, error)
             finally:

@@ -36,12 +36,24 @@ from kapiserver.apiserver.serving.flow_control_families import flow_control_fami
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.apiserver.serving.peer_families import peer_families
 from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
-from kapiserver.apiserver.version import versions_of
+from kapiserver.apiserver.version import version_info, versions_of
 from kapiserver.metrics import Histogram
 
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
 _SHARED_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
 _COMPONENT = "apiserver"
+_BUILD_LABELS = {
+    "build_date": "buildDate",
+    "compiler": "compiler",
+    "git_commit": "gitCommit",
+    "git_tree_state": "gitTreeState",
+    "git_version": "gitVersion",
+    "go_version": "goVersion",
+    "major": "major",
+    "minor": "minor",
+    "platform": "platform",
+}
+"""The fields of /version by the names of their labels."""
 _RPC_LABELS = tuple(f"grpc_{name}" for name in RPCLabels._fields)
 
 
@@ -55,6 +67,7 @@ class ServerFamilies:
     def __iter__(self) -> Iterator[Family]:
         yield from self._requests()
         yield from self._deprecated_requests()
+        yield self._build()
         yield from self._latencies()
         if self._server.flow_control is not None:
             yield from flow_control_families(
@@ -89,6 +102,19 @@ class ServerFamilies:
             ),
         )
         yield Family(
+            name="apiserver_request_terminations_total",
+            type="counter",
+            text="Requests that the server ended in self-defence: they were too many, or took too "
+            "long.",
+            labels=(*_SHARED_LABELS, "code"),
+            series=(
+                ((*_shared_labels(labels), str(code)), count)
+                for (labels, code), count in list(
+                    self._server.metrics.requests.terminations.values.items()
+                )
+            ),
+        )
+        yield Family(
             name="apiserver_longrunning_requests",
             type="gauge",
             text="Open watches and other streams.",
@@ -108,6 +134,19 @@ class ServerFamilies:
             series=[
                 ((kind.kind,), kind.executing.value) for kind in (kinds.mutating, kinds.reading)
             ],
+        )
+
+    def _build(self) -> Family:
+        features = self._server.config.features
+        version = version_info(
+            versions_of(features.emulated_version, features.min_compatibility_version)
+        )
+        return Family(
+            name="kubernetes_build_info",
+            type="gauge",
+            text="1, with the fields of /version.",
+            labels=tuple(_BUILD_LABELS),
+            series=[([version[field] for field in _BUILD_LABELS.values()], 1)],
         )
 
     def _deprecated_requests(self) -> Iterator[Family]:

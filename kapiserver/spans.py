@@ -62,6 +62,7 @@ class TraceContext(Struct, frozen=True, kw_only=True, gc=False):
     parent_id   that of the client's span; 0 if the request begins the trace
     sampled     whether spans are exported
     state       the header `tracestate`, which is passed on
+    baggage     the header `baggage` of W3C Baggage, which is passed on
     """
 
     trace_id: int
@@ -69,6 +70,7 @@ class TraceContext(Struct, frozen=True, kw_only=True, gc=False):
     parent_id: int = 0
     sampled: bool = False
     state: str = ""
+    baggage: str = ""
 
 
 _NOTHING = nullcontext()
@@ -92,10 +94,14 @@ class Trace(Struct, eq=False, gc=False):
         """Let the spans of the running task, and of tasks that it starts, belong to this trace."""
         _TRACE.set(self)
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the spans are exported."""
+        return self.context is not None and self.context.sampled
+
     def detail(self, name: str) -> AbstractContextManager[object]:
         """Return a span that only a tracer needs; it is left out if nothing is exported."""
-        context = self.context
-        return span(name) if context is not None and context.sampled else _NOTHING
+        return span(name) if self.is_sampled else _NOTHING
 
     def add(self, ended: Span) -> None:
         """Add a span that has ended."""
@@ -152,14 +158,20 @@ def add_span(
         trace.add(Span(name, start, end, _SPAN.get(), attributes))
 
 
+def is_sampled() -> bool:
+    """Report whether the running task works on a request whose spans are exported."""
+    trace = _TRACE.get()
+    return trace is not None and trace.context is not None and trace.context.sampled
+
+
 def new_span_id() -> int:
     """Return a random identifier of a span."""
     return getrandbits(64) or 1
 
 
 def trace_headers() -> tuple[tuple[str, str], ...]:
-    """Return the headers of a call that the running task makes for a request, `traceparent` and
-    `tracestate`; none if the server does not trace."""
+    """Return the headers of a call that the running task makes for a request: `traceparent`,
+    `tracestate` and `baggage`; none if the server does not trace."""
     trace = _TRACE.get()
     context = trace.context if trace is not None else None
     if context is None:
@@ -168,5 +180,9 @@ def trace_headers() -> tuple[tuple[str, str], ...]:
     if open_span is not None and context.sampled:
         span_id = open_span.id = open_span.id or new_span_id()
     flags = "01" if context.sampled else "00"
-    header = ("traceparent", f"00-{context.trace_id:032x}-{span_id:016x}-{flags}")
-    return (header, ("tracestate", context.state)) if context.state else (header,)
+    headers = [("traceparent", f"00-{context.trace_id:032x}-{span_id:016x}-{flags}")]
+    if context.state:
+        headers.append(("tracestate", context.state))
+    if context.baggage:
+        headers.append(("baggage", context.baggage))
+    return tuple(headers)

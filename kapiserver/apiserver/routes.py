@@ -17,6 +17,7 @@ from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, page_not_found
 from kapiserver.apiserver.target_resolver import resolve_target
+from kapiserver.apiserver.tracing.handler_spans import handler_span
 
 PROXY_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 """The methods of requests that are passed on; OPTIONS has no verb."""
@@ -69,7 +70,11 @@ def route(server: Server) -> Handler:
         async with first_request(server.offloader, target, use, lazy_handler):
             return await lazy_handler()(server, request, target)
 
-    return handle
+    async def handle_in_span(request: Request) -> AnyResponse:
+        with handler_span(request):
+            return await handle(request)
+
+    return handle if server.tracer is None else handle_in_span
 
 
 async def _handle_unknown(

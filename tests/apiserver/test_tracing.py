@@ -15,7 +15,7 @@ import pytest
 
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.tracing.configuration import read_tracing_configuration, traces_url
-from kapiserver.apiserver.tracing.trace_context import Parent, parse_traceparent
+from kapiserver.apiserver.tracing.trace_context import Parent, parse_traceparent, valid_baggage
 from kapiserver.spans import Trace, TraceContext, span, trace_headers
 from tests.apiserver.conftest import Server
 from tests.apiserver.hookkit import hook_credentials, rule, running_hook
@@ -114,7 +114,12 @@ def test_spans_below_a_sampled_parent(collector: Collector, traced: Callable[...
     tree = _tree(spans)
     name = "POST /api/v1/namespaces/{:namespace}/configmaps"
     assert tree[name] == PARENT_ID
-    assert tree["admission"] == tree["Create etcd3"] == name
+    assert tree["Create"] == name
+    assert tree["admission"] == tree["Create etcd3"] == tree["SerializeObject"] == "Create"
+    handler = next(each for each in spans if each.name == "Create")
+    attributes = {each.key: each.value.string_value for each in handler.attributes}
+    assert attributes["resource"] == "configmaps"
+    assert attributes["verb"] == "create"
     request = next(each for each in spans if each.name == name)
     attributes = {each.key: each.value for each in request.attributes}
     assert attributes["http.response.status_code"].int_value == 201
@@ -136,7 +141,7 @@ def test_calls_of_webhooks(
         received = hook.server.received
         hook.configure(server.api, rule("configmaps"), mutating=True, namespace="default")
         hook.configure(server.api, rule("configmaps"), namespace="default")
-        headers = {"traceparent": SAMPLED, "tracestate": "a=b"}
+        headers = {"traceparent": SAMPLED, "tracestate": "a=b", "baggage": "user=joe;p=1, k=%20"}
         path = "/api/v1/namespaces/default/configmaps"
         created = server.api.post(path, {"metadata": {"name": "a"}}, headers=headers)
         assert created.status == 201
@@ -148,6 +153,7 @@ def test_calls_of_webhooks(
         f"00-{TRACE_ID}-{spans[name].span_id.hex()}-01" for name in names
     ]
     assert [each.headers["tracestate"] for each in received] == ["a=b", "a=b"]
+    assert [each.headers["baggage"] for each in received] == 2 * ["user=joe;p=1, k=%20"]
     assert _tree(exported)[names[0]] == "admission"
     assert spans[names[0]].attributes[0].value.string_value == "hook.example.com"
 
@@ -159,9 +165,62 @@ def test_spans_of_reads(collector: Collector, traced: Callable[..., Server]) -> 
         assert server.api.get(path, headers={"traceparent": SAMPLED}).status == 200
     server.end()
     tree = _tree(collector.all_spans())
-    assert tree["cacher.GetList"] == "GET /api/v1/namespaces"
-    assert tree["cacher.Get"] == "GET /api/v1/namespaces/{:namespace}/namespaces/{:name}"
-    assert "SerializeObject" in tree
+    assert tree["List"] == "GET /api/v1/namespaces"
+    assert tree["Get"] == "GET /api/v1/namespaces/{:namespace}/namespaces/{:name}"
+    assert (tree["cacher.GetList"], tree["cacher.Get"]) == ("List", "Get")
+    assert tree["SerializeObject"] in ("List", "Get")
+
+
+@pytest.mark.parametrize("initial", [False, True])
+def test_spans_of_watches(
+    collector: Collector, traced: Callable[..., Server], initial: bool
+) -> None:
+    """A watch has spans of the watch cache and of its stream; one with initial events is a list."""
+    server = traced()
+    query = "watch=1"
+    if initial:
+        query += (
+            "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+        )
+    response = server.api.get(
+        f"/api/v1/nodes?{query}&timeoutSeconds=1", headers={"traceparent": SAMPLED}
+    )
+    assert response.status == 200
+    server.end()
+    tree = _tree(collector.all_spans())
+    parent = "WatchList" if initial else "GET /api/v1/nodes"
+    assert tree["cacher.Watch"] == tree["WatchServer.HandleHTTP"] == parent
+
+
+VERBS = (
+    ("PUT", "Update", "GuaranteedUpdate etcd3"),
+    ("PATCH", "Patch", "GuaranteedUpdate etcd3"),
+    ("DELETE", "Delete", "Delete etcd3"),
+)
+
+
+def test_spans_of_writes(collector: Collector, traced: Callable[..., Server]) -> None:
+    """Writes have spans with the names of kube-apiserver's handlers and of etcd."""
+    server = traced()
+    path = "/api/v1/namespaces/default/configmaps"
+    body = {"metadata": {"name": "a"}}
+    assert server.api.post(path, body).status == 201
+    headers = {"traceparent": SAMPLED}
+    for number, (method, _, _) in enumerate(VERBS):
+        changed = {**body, "data": {"number": str(number)}}
+        if method == "PATCH":
+            response = server.api.patch(f"{path}/a", changed, headers=headers)
+        elif method == "PUT":
+            response = server.api.put(f"{path}/a", changed, headers=headers)
+        else:
+            response = server.api.delete(f"{path}/a", headers=headers)
+        assert response.status == 200
+    server.end()
+    spans = collector.all_spans()
+    names = {each.span_id: each.name for each in spans}
+    tree = {(each.name, names.get(each.parent_span_id, "")) for each in spans}
+    for _, handler, stored in VERBS:
+        assert {(stored, handler), ("admission", handler)} <= tree
 
 
 @pytest.mark.parametrize(
@@ -219,6 +278,31 @@ def test_a_collector_that_is_down(make_server: Callable[..., Server], tmp_path: 
 def test_traceparent(header: str, parent: Parent | None) -> None:
     """Headers of W3C Trace Context, of later versions too, and what is none."""
     assert parse_traceparent(header) == parent
+
+
+@pytest.mark.parametrize(
+    ("header", "is_valid"),
+    [
+        ("a=b", True),
+        ("a=b,c=d;ttl=1;secure , e=", True),
+        ("a = b ; c = d", True),
+        ("a=%F0%9F%91%8D", True),
+        ("", False),
+        ("a", False),
+        ("=b", False),
+        ("a=b,", False),
+        ('a="b"', False),
+        ("a=b c", False),
+        ("a=\u00e9", False),
+        (",".join(["a=b"] * 64), True),
+        (",".join(["a=b"] * 65), False),
+        (f"a={'b' * 8190}", True),
+        (f"a={'b' * 8191}", False),
+    ],
+)
+def test_baggage(header: str, is_valid: bool) -> None:
+    """Valid baggage is passed on as it is, other baggage is dropped."""
+    assert valid_baggage(header) == (header if is_valid else "")
 
 
 def test_headers_of_calls() -> None:

@@ -74,23 +74,24 @@ async def entry_response(
 ) -> Response:
     """Return a response with one object, in the requested format; a large object is encoded in a
     thread. Raises UnsupportedResponseKind, BadRequest, TooMuchWork."""
-    offloader = server.offloader
-    if (
-        target.view is None
-        and response_format.convert is None
-        and not response_format.pretty
-        and (response_format.media in STORED_MEDIA_TYPES or response_format.media is YAML)
-    ):
-        encoding = encoding_of(target.version, response_format.media.extension)
-        body = await offloader.encode(entry, encoding, target.store.encoder.encode_object)
-        return Response(status=status, media_type=response_format.media.name, body=body)
-    obj = await offloader.tree(entry)
+    with request.trace.detail("SerializeObject"):
+        offloader = server.offloader
+        if (
+            target.view is None
+            and response_format.convert is None
+            and not response_format.pretty
+            and (response_format.media in STORED_MEDIA_TYPES or response_format.media is YAML)
+        ):
+            encoding = encoding_of(target.version, response_format.media.extension)
+            body = await offloader.encode(entry, encoding, target.store.encoder.encode_object)
+            return Response(status=status, media_type=response_format.media.name, body=body)
+        obj = await offloader.tree(entry)
 
-    def encode() -> Response:
-        tree = _response_tree(server, request, response_format, target, entry, obj)
-        return plain_response(server, response_format, tree, status)
+        def encode() -> Response:
+            tree = _response_tree(server, request, response_format, target, entry, obj)
+            return plain_response(server, response_format, tree, status)
 
-    return await offloader.run_for_entry(entry, encode)
+        return await offloader.run_for_entry(entry, encode)
 
 
 def _response_tree(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import getrandbits
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,8 @@ from kapiserver.apiserver.tracing.configuration import (
     read_tracing_configuration,
     traces_url,
 )
-from kapiserver.apiserver.tracing.trace_context import parse_traceparent
-from kapiserver.spans import Span, TraceContext, new_span_id
+from kapiserver.apiserver.tracing.trace_context import parse_traceparent, valid_baggage
+from kapiserver.spans import Span, Trace, TraceContext, new_span_id
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -87,7 +87,7 @@ class Tracer:
     def begin(self, request: Request) -> TraceContext:
         """Return the place of a request in a trace: below the client's span if the client is
         trusted, which decides then whether the trace is sampled."""
-        parent = None
+        parent, baggage = None, valid_baggage(request.header("baggage"))
         if not _TRUSTED_GROUPS.isdisjoint(request.user.groups):
             parent = parse_traceparent(request.header("traceparent"))
         if parent is not None:
@@ -97,10 +97,13 @@ class Tracer:
                 parent_id=parent.span_id,
                 sampled=parent.sampled,
                 state=request.header("tracestate"),
+                baggage=baggage,
             )
         trace_id = getrandbits(128) or 1
         sampled = trace_id & _ID_MASK < self._limit
-        return TraceContext(trace_id=trace_id, span_id=new_span_id(), sampled=sampled)
+        return TraceContext(
+            trace_id=trace_id, span_id=new_span_id(), sampled=sampled, baggage=baggage
+        )
 
     def export(self, request: Request) -> None:
         """Queue the spans of a sampled request that has ended."""
@@ -116,7 +119,7 @@ class Tracer:
                 kind=SpanKind.SERVER, attributes=_attributes(request), status=_status(request),
             )
         )  # fmt: skip
-        for each in trace.spans:
+        for each in (*trace.spans, *_stream_spans(trace, ended)):
             parent_id = context.span_id if each.parent is None else _identify(each.parent)
             _identify(each)
             self._processor.on_end(self._readable(context, each, parent_id, name=_name(each)))
@@ -140,6 +143,13 @@ class Tracer:
             end_time=round((each.end + epoch) * 1e9),
             **options,
         )
+
+
+def _stream_spans(trace: Trace, ended: float) -> Iterator[Span]:
+    """Yield the span of the events of a watch, which ends with the request."""
+    for each in trace.spans:
+        if each.name == "cacher.Watch":
+            yield Span("WatchServer.HandleHTTP", each.end, ended, each.parent)
 
 
 def _identify(each: Span) -> int:

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from kapiserver.codecs import hpack
 from kapiserver.codecs.http2_frames import ProtocolError
+from kapiserver.spans import trace_headers
 from kapiserver.storage.etcd import transport
 from kapiserver.storage.etcd.http2 import Connection
 from kapiserver.storage.etcd.http2_stream import NEVER, Headers, Stream
@@ -263,7 +264,10 @@ class GrpcTransport:
         connection = await channel.connection()
         deadline = self._loop.time() + transport.CALL_SECONDS
         call = _UnaryCall(self._loop.create_future(), deadline)
-        _send(connection, call, channel.headers(method, token), message, end=True)
+        headers = channel.headers(method, token)
+        if trace := trace_headers():
+            headers += hpack.encode((name.encode(), value.encode()) for name, value in trace)
+        _send(connection, call, headers, message, end=True)
         try:
             return await call.response
         finally:

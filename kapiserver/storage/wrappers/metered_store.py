@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import TypeAlias, TypeVar
 
-from kapiserver.spans import add_span
+from kapiserver.spans import add_span, is_sampled, span
 from kapiserver.storage.kv.contract import KV, GetResult, RangeResult, Revision
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 
@@ -56,9 +56,14 @@ class MeteredStore(WrappedStore):
 
     async def _timed(self, operation: str, key: str, call: Awaitable[Result]) -> Result:
         started = perf_counter()
+        is_exported = is_sampled()
         try:
+            if is_exported:  # the span is open, so that those of etcd are below it
+                with span("etcd", _ATTRIBUTES[operation]):
+                    return await call
             return await call
         finally:
             ended = perf_counter()
-            add_span("etcd", started, ended, _ATTRIBUTES[operation])
+            if not is_exported:
+                add_span("etcd", started, ended, _ATTRIBUTES[operation])
             self._observe(operation, key[self._start :], ended - started)

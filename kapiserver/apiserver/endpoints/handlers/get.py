@@ -19,5 +19,4 @@ async def get(server: Server, request: Request, target: Target) -> AnyResponse:
         read_options(server, request, "GetOptions")
     with request.trace.detail("cacher.Get"):
         entry = await target.store.get(target.key, resource_version=version)
-    with request.trace.detail("SerializeObject"):
-        return await entry_response(server, request, response_format, target, entry)
+    return await entry_response(server, request, response_format, target, entry)

@@ -30,7 +30,8 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     run = server.offloader.run
     query = await run(selector_cost(options), watch_query, request.info, target, options)
     sink = request.open_sink()
-    subscription = await target.store.watch(query, framer, sink)
+    with request.trace.detail("cacher.Watch"):
+        subscription = await target.store.watch(query, framer, sink)
     request.on_complete(lambda _: subscription.cancel())
     return StreamResponse(
         media_type=response_format.media.stream_type,

@@ -198,7 +198,8 @@ def problem_of(histories: Sequence[History]) -> str:
         if not any(request.instance for request in history.requests):
             return f"the operator sent no request:\n{output}"
         if history.unreached:
-            return history.unreached
+            logged = f"\nthe operator wrote:\n{output}" if output else ""
+            return f"{history.unreached}{logged}"
         if not history.settled:
             return "the operator does not settle"
     return ""

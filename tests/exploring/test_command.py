@@ -79,6 +79,19 @@ def test_an_operator_without_faults(workload: str, capsys: pytest.CaptureFixture
     assert "24 done" in output.err
 
 
+@pytest.mark.slow
+def test_a_workload_that_does_not_reach_its_end(
+    workload: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message says which step failed, and what the operator wrote."""
+    Path(workload).write_text(f"{WORKLOAD}- wait: {{for: create, on: secret/b, timeout: 1s}}\n")
+    program = f"import runpy; print('hello', flush=True); runpy.run_path({COPIER!r})"
+    assert explore(workload, operator=(sys.executable, "-c", program)) == 2
+    message = capsys.readouterr().err
+    assert "step 2 (wait for create of secret/b) failed" in message
+    assert message.endswith("the operator wrote:\nhello\n")
+
+
 @pytest.mark.parametrize(
     ("text", "operator", "message"),
     [

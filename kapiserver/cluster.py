@@ -183,7 +183,7 @@ def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
         codecs=CodecFactory(scheme, _media_types(config.features.feature_gates)),
         metrics=metrics,
         account_tokens=_service_account_tokens(config, clock),
-        encryption=_encryption(config.store, clock, metrics),
+        encryption=_encryption(config.store, clock, metrics, scheme),
     )
 
 
@@ -349,10 +349,20 @@ def _converter(stores: StoreRegistry) -> Converter:
     return convert
 
 
-def _encryption(settings: StoreSettings, clock: Clock, metrics: Metrics) -> EncryptionFile | None:
+def _encryption(
+    settings: StoreSettings, clock: Clock, metrics: Metrics, scheme: Scheme
+) -> EncryptionFile | None:
     if settings.encryption_provider_config is None:
         return None
     from kapiserver.storage.encryption.file import EncryptionFile  # loads a YAML parser
+
+    root = f"{settings.key_root}/"
+
+    def resource_of(key: str) -> str:
+        resource = scheme.resource_at(key.removeprefix(root))
+        if resource is None:
+            return ""
+        return f"{resource.name}.{resource.group}" if resource.group else resource.name
 
     return EncryptionFile(
         settings.encryption_provider_config,
@@ -360,4 +370,5 @@ def _encryption(settings: StoreSettings, clock: Clock, metrics: Metrics) -> Encr
         is_reloaded=settings.encryption_provider_config_automatic_reload,
         reloads=metrics.encryption_reloads,
         metrics=metrics.encryption,
+        resource_of=resource_of,
     )

@@ -38,6 +38,15 @@ KUBERNETES = FLOW_CONTROL | {
     "apiserver_storage_envelope_transformation_cache_misses_total": ("counter", ""),
     "aggregator_unavailable_apiservice": ("gauge", "name"),
     "aggregator_unavailable_apiservice_total": ("counter", "name reason"),
+    "apiserver_storage_transformation_operations_total": (
+        "counter",
+        "resource transformation_type transformer_prefix status",
+    ),
+    "apiserver_storage_transformation_duration_seconds": (
+        "histogram",
+        "transformation_type transformer_prefix",
+    ),
+    "apiserver_storage_data_key_generation_failures_total": ("counter", ""),
     "version_info": ("gauge", "component binary emulation min_compat"),
     "apiserver_envelope_encryption_dek_source_cache_size": ("gauge", "provider_name"),
     "apiserver_envelope_encryption_invalid_key_id_from_status_total": (

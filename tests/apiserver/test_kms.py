@@ -20,7 +20,7 @@ from kapiserver.apiserver.serving.server_metrics import ServerFamilies
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.parts import Parts
-from kapiserver.storage.encryption.metrics import hash_of
+from kapiserver.storage.encryption.metrics import Transformation, hash_of
 from tests.apiserver.conftest import Server
 from tests.clock import ManualClock
 from tests.storage.etcd_server import Member, running_member
@@ -121,6 +121,12 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
+def counted(cluster: Cluster, type_: str, status: str) -> float:
+    """Return how many Secrets were encrypted or decrypted with that status."""
+    labels = Transformation("secrets", type_, "k8s:enc:kms:v2:first:", status)
+    return cluster.server.metrics.encryption.transformations.values.get(labels, 0)
+
+
 async def health(cluster: Cluster, *path: str) -> int:
     return (await cluster.server.health.respond(path, {})).status
 
@@ -194,6 +200,7 @@ def test_dead_plugin(folder: Folder, tmp_path: Path) -> None:
             advance(cluster, SEED_SECONDS)
             problem = await problem_of(secrets.create(secret("c")))
             assert (problem.code, problem.reason) == (500, "InternalError")
+            assert counted(cluster, "to_storage", "unknown-non-grpc") == 1
             assert str(problem).startswith(
                 f'Internal error occurred: encryptedDEKSource with keyID hash "{hash_of("k1")}" '
                 "expired at "
@@ -318,6 +325,8 @@ def test_metrics(folder: Folder) -> None:
     async def test() -> None:
         async with opened("sqlite::memory:", folder) as cluster:
             await secrets_of(cluster).create(secret("a"))
+            await secrets_of(cluster).get("a")
+            assert counted(cluster, "to_storage", "OK") == 1
             text = b"".join([part async for part in text_of(ServerFamilies(cluster.server))])
             for line in METRICS:
                 assert line in text.decode()

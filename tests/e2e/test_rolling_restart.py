@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import CONFIGMAPS, Load, call
+from tests.e2e.cluster import CONFIGMAPS, Load, call, open_response
 from tests.e2e.programs import ROOT, Server, start, stop
 from tests.storage.etcd_server import Member, free_port, running_member
 
@@ -108,6 +108,29 @@ def test_a_server_that_dies(fleet: Fleet) -> None:
         fleet.start()
     assert load.refused == 0
     load.check(fleet.servers[0])
+
+
+def healthy(server: Server, path: str) -> bool:
+    """Return whether a health check answers with 200, on a connection of its own."""
+    with open_response(server, "GET", path) as response:
+        response.read()
+        return response.status == 200
+
+
+@pytest.mark.slow
+def test_shutdown_delay(tmp_path: Path) -> None:
+    """With --shutdown-delay-duration a server that stops reports that it is not ready, and serves
+    new connections as before until the delay is over."""
+    server = start(tmp_path, "--storage=sqlite::memory:", "--shutdown-delay-duration=10s")
+    server.process.send_signal(signal.SIGTERM)
+    while healthy(server, "/readyz"):
+        assert server.process.poll() is None
+    assert healthy(server, "/livez")
+    assert not healthy(server, "/readyz/shutdown")
+    call(server, "POST", CONFIGMAPS, {"metadata": {"name": "late"}}, status=201)
+    assert call(server, "GET", f"{CONFIGMAPS}/late")["metadata"]["name"] == "late"
+    assert server.process.poll() is None
+    assert server.process.wait(60) == 0
 
 
 EARLIER = "c713e805"

@@ -1,7 +1,7 @@
-"""The metrics of KMS providers as families of the exposition.
+"""The metrics of encryption at rest as families of the exposition.
 
-The names, types, labels and buckets are those of kube-apiserver. A server without KMS providers has
-no series.
+The names, types, labels and buckets are those of kube-apiserver. A server without encryption
+has no series.
 """
 
 from __future__ import annotations
@@ -12,14 +12,27 @@ from kapiserver.apiserver.identity import server_id_hash
 from kapiserver.apiserver.serving.families import histogram, numbers
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.metrics import Gauge
-from kapiserver.storage.encryption.metrics import EncryptionMetrics, KeyUse, KMSCall
+from kapiserver.storage.encryption.metrics import EncryptionMetrics, KeyUse, KMSCall, Transformation
 
 _PREFIX = "apiserver_envelope_encryption"
 _STORAGE_PREFIX = "apiserver_storage"
 
 
 def encryption_families(metrics: EncryptionMetrics) -> Iterator[Family]:
-    """Yield the families of all KMS providers."""
+    """Yield the families of all providers."""
+    yield numbers(
+        "counter",
+        f"{_STORAGE_PREFIX}_transformation_operations_total",
+        "Values that were encrypted or decrypted, by resource, prefix and status.",
+        Transformation._fields,
+        metrics.transformations,
+    )
+    yield histogram(
+        f"{_STORAGE_PREFIX}_transformation_duration_seconds",
+        "Seconds of the encryption or decryption of a value, by prefix.",
+        ("transformation_type", "transformer_prefix"),
+        metrics.transformation_seconds,
+    )
     yield histogram(
         f"{_PREFIX}_kms_operations_latency_seconds",
         "Seconds of a call of a KMS plugin, by gRPC status.",
@@ -68,6 +81,12 @@ def encryption_families(metrics: EncryptionMetrics) -> Iterator[Family]:
         "Seconds that a new seed of keys took.",
         (),
         metrics.key_generation_seconds,
+    )
+    yield Family(
+        name=f"{_STORAGE_PREFIX}_data_key_generation_failures_total",
+        type="counter",
+        text="New seeds of keys that could not be made.",
+        series=[((), metrics.key_generation_failures)],
     )
 
 

@@ -26,11 +26,13 @@ from kapiserver.storage.encryption.transformers import (
     ANY,
     IDENTITY,
     GroupResource,
+    Observe,
     PrefixTransformer,
     PrefixTransformers,
     Secretbox,
     Transformer,
     TransformerOverrides,
+    uncounted,
 )
 from kapiserver.storage.encryption.validation import check
 
@@ -120,7 +122,9 @@ _CIPHERS = {
 }
 
 
-def parse_encryption_config(data: bytes, name: str, open_kms: OpenKMS) -> TransformerOverrides:
+def parse_encryption_config(
+    data: bytes, name: str, open_kms: OpenKMS, observe: Observe = uncounted
+) -> TransformerOverrides:
     """Return the transformers of a file's content. Raises InvalidEncryptionConfig."""
     try:
         decoded = YAMLSerializer(ConfigurationScheme(_KINDS)).decode(data)
@@ -133,7 +137,7 @@ def parse_encryption_config(data: bytes, name: str, open_kms: OpenKMS) -> Transf
     errors = list(dict.fromkeys(str(error) for error in check(decoded.object)))
     if errors:
         raise InvalidEncryptionConfig(join_errors(errors))
-    return _overrides(decoded.object, open_kms)
+    return _overrides(decoded.object, open_kms, observe)
 
 
 def _set_defaults(config: Tree) -> None:
@@ -152,10 +156,10 @@ def _undecodable(name: str, problem: str) -> InvalidEncryptionConfig:
     )
 
 
-def _overrides(config: Tree, open_kms: OpenKMS) -> TransformerOverrides:
+def _overrides(config: Tree, open_kms: OpenKMS, observe: Observe) -> TransformerOverrides:
     choices: dict[GroupResource, list[PrefixTransformer]] = {}
     for rule in config["resources"]:
-        providers = [_prefix_transformer(provider, open_kms) for provider in rule["providers"]]
+        providers = [_prefix_transformer(each, open_kms, observe) for each in rule["providers"]]
         for text in rule["resources"]:
             group_resource = GroupResource.parse(text)
             for wildcard in (GroupResource(group_resource.group, "*"), ANY):
@@ -165,12 +169,14 @@ def _overrides(config: Tree, open_kms: OpenKMS) -> TransformerOverrides:
                     )
             choices[group_resource] = choices.get(group_resource, []) + providers
     return {
-        group_resource: PrefixTransformers(transformers, unknown_prefix="no matching prefix found")
+        group_resource: PrefixTransformers(
+            transformers, unknown_prefix="no matching prefix found", observe=observe
+        )
         for group_resource, transformers in choices.items()
     }
 
 
-def _prefix_transformer(provider: Tree, open_kms: OpenKMS) -> PrefixTransformer:
+def _prefix_transformer(provider: Tree, open_kms: OpenKMS, observe: Observe) -> PrefixTransformer:
     for name, cipher in _CIPHERS.items():
         if provider.get(name) is not None:
             keys = [
@@ -180,7 +186,8 @@ def _prefix_transformer(provider: Tree, open_kms: OpenKMS) -> PrefixTransformer:
                 for key in provider[name]["keys"]
             ]
             return PrefixTransformer(
-                cipher.prefix, PrefixTransformers(keys, unknown_prefix=cipher.unknown_key)
+                cipher.prefix,
+                PrefixTransformers(keys, unknown_prefix=cipher.unknown_key, observe=observe),
             )
     kms = provider.get("kms")
     if kms is None:

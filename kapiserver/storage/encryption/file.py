@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,7 +28,7 @@ from kapiserver.storage.encryption.config import (
     parse_encryption_config,
 )
 from kapiserver.storage.encryption.kms_provider import KMSProvider
-from kapiserver.storage.encryption.metrics import EncryptionMetrics
+from kapiserver.storage.encryption.metrics import EncryptionMetrics, Transformation
 from kapiserver.storage.encryption.transformers import EncryptionRules, TransformerOverrides
 
 MAX_FILE_BYTES = 1 << 20
@@ -68,13 +69,16 @@ class EncryptionFile:
         is_reloaded: bool = False,
         reloads: Reloads | None = None,
         metrics: EncryptionMetrics | None = None,
+        resource_of: Callable[[str], str] = str,
     ) -> None:
-        """Read the file. Raises InvalidEncryptionConfig."""
+        """Read the file. `resource_of` returns the resource of a key of the store, for metrics.
+        Raises InvalidEncryptionConfig."""
         self._path = path
         self.files = [path] if is_reloaded else []
         self._clock = clock
         self._reloads = reloads or Reloads()
         self._metrics = metrics or EncryptionMetrics()
+        self._resource_of = resource_of
         self._tasks: BackgroundTasks[None] = BackgroundTasks()
         self._adding: asyncio.Task[None] | None = None
         self._in_force = self._read(_read_file(path), {})
@@ -157,6 +161,10 @@ class EncryptionFile:
         _log.error("error processing encryption config file %s: %s", self._path, problem)
         self._reloads.fail(self._clock.now())
 
+    def _observe(self, key: str, type_: str, prefix: str, seconds: float, status: str) -> None:
+        labels = Transformation(self._resource_of(key), type_, prefix, status)
+        self._metrics.observe_transformation(labels, seconds)
+
     def _read(self, data: bytes, in_force: _Providers) -> _Content:
         """Return a content that uses the KMS providers in force. Raises InvalidEncryptionConfig."""
         providers: _Providers = {}
@@ -168,7 +176,7 @@ class EncryptionFile:
             providers[settings] = provider
             return provider
 
-        overrides = parse_encryption_config(data, str(self._path), open_kms)
+        overrides = parse_encryption_config(data, str(self._path), open_kms, self._observe)
         return _Content(data, overrides, providers)
 
     def _open(self, settings: _KMSSettings) -> KMSProvider:

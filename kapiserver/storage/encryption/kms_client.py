@@ -89,7 +89,8 @@ class KMSClient:
             return decode(await self._respond(path, request))
         except grpc.RpcError as error:
             code = _go_code(error.code())
-            raise KMSError(f"rpc error: code = {code} desc = {error.details()}") from None
+            problem = f"rpc error: code = {code} desc = {error.details()}"
+            raise KMSError(problem, code) from None
         except InvalidMessage as error:
             raise KMSError(str(error)) from None
         finally:

@@ -45,7 +45,7 @@ from kapiserver.storage.encryption.kms_messages import (
     key_id_problem,
     split_stored,
 )
-from kapiserver.storage.encryption.metrics import EncryptionMetrics, KeyUse, hash_of
+from kapiserver.storage.encryption.metrics import NOT_GRPC, EncryptionMetrics, KeyUse, hash_of
 from kapiserver.storage.encryption.transformers import (
     AESGCM,
     DecryptionError,
@@ -73,7 +73,12 @@ _log = logging.getLogger(__name__)
 
 
 class KMSError(Exception):
-    """A call of the plugin failed; the text is kube-apiserver's."""
+    """A call of the plugin failed; the text is kube-apiserver's, and `status` the name of its gRPC
+    code in Go."""
+
+    def __init__(self, problem: str, status: str = NOT_GRPC) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 class KMSService(Protocol):
@@ -119,7 +124,7 @@ class KMSProvider:
         self._version = ""
         self._keys: dict[bytes, _Key] = {}
         """The decrypted keys by their encoded source."""
-        self._failures: dict[bytes, str] = {}
+        self._failures: dict[bytes, KMSError] = {}
         """Why keys that a value needs are not in memory, by their encoded source. Polls load them
         again."""
         self._loading: dict[bytes, asyncio.Task[None]] = {}
@@ -196,9 +201,10 @@ class KMSProvider:
         canonical = decode_source(encoded).encode()
         key = self._keys.get(canonical)
         if key is None:
-            problem = self._failures.setdefault(canonical, "the key is not in memory")
+            failure = self._failures.setdefault(canonical, KMSError("the key is not in memory"))
             _bound(self._failures)
-            raise DecryptionError(f"failed to decrypt DEK, error: {problem}")
+            problem = f"failed to decrypt DEK, error: {failure}"
+            raise DecryptionError(problem, failure.status)
         return key
 
     # Keys.
@@ -217,7 +223,8 @@ class KMSProvider:
                 plaintext = await self._service.decrypt(source)
             self._add(encoded, self._key(_cipher(plaintext, source), source))
         except (KMSError, ValueError) as error:
-            self._failures[encoded] = str(error)
+            failure = error if isinstance(error, KMSError) else KMSError(str(error))
+            self._failures[encoded] = failure.with_traceback(None)
             _bound(self._failures)
         finally:
             del self._loading[encoded]
@@ -358,7 +365,11 @@ class KMSProvider:
     async def _new_key(self) -> _Key:
         """Return a new seed, encrypted by the plugin. Raises KMSError, InvalidMessage."""
         started = time.perf_counter()
-        seed = os.urandom(_SEED_BYTES)
+        try:
+            seed = os.urandom(_SEED_BYTES)
+        except OSError:
+            self._metrics.key_generation_failures += 1
+            raise
         cipher = ExtendedNonceAESGCM(seed)
         self._metrics.key_generation_seconds.observe("", time.perf_counter() - started)
         try:

@@ -5,12 +5,31 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from kapiserver.metrics import Counter, Gauge, Histogram
+from kapiserver.metrics import MAX_USER_SERIES, Counter, Gauge, Histogram
 
+OK, NOT_GRPC = "OK", "unknown-non-grpc"
+"""The status of a transformation that succeeded, and of one that failed without a KMS plugin."""
 MAX_KEY_IDS = 100
 """The key IDs that each metric keeps, as in kube-apiserver."""
 KMS_SECONDS = tuple(0.0001 * 2**exponent for exponent in range(20))
 KEY_SECONDS = tuple(5e-6 * 2**exponent for exponent in range(14))
+
+
+TRANSFORMATION_SECONDS = tuple(5e-6 * 2**exponent for exponent in range(25))
+
+
+class Transformation(NamedTuple):
+    """Labels of values that were encrypted ("to_storage") or decrypted ("from_storage").
+
+    resource            as in `deployments.apps`
+    transformer_prefix  the prefix of the values, "identity" or "unknown"
+    status              "OK", the gRPC code of a KMS plugin, or "unknown-non-grpc"
+    """
+
+    resource: str
+    transformation_type: str
+    transformer_prefix: str
+    status: str
 
 
 class KMSCall(NamedTuple):
@@ -30,9 +49,14 @@ class KeyUse(NamedTuple):
 
 
 class EncryptionMetrics:
-    """The metrics of the KMS providers of one server."""
+    """The metrics of the providers of one server, most of them of KMS providers."""
 
     def __init__(self) -> None:
+        self.transformations: Counter[Transformation] = Counter(limit=MAX_USER_SERIES)
+        self.transformation_seconds: Histogram[tuple[str, str]] = Histogram(
+            TRANSFORMATION_SECONDS, limit=MAX_USER_SERIES
+        )
+        """By type and prefix, failures left out."""
         self.call_seconds: Histogram[KMSCall] = Histogram(KMS_SECONDS)
         self.key_uses: Counter[KeyUse] = Counter(limit=MAX_KEY_IDS)
         self.key_use_times: Gauge[KeyUse] = Gauge(limit=MAX_KEY_IDS)
@@ -46,6 +70,15 @@ class EncryptionMetrics:
         self.cache_misses = 0
         self.key_generation_seconds: Histogram[str] = Histogram(KEY_SECONDS)
         """Its only label is ""."""
+        self.key_generation_failures = 0
+
+    def observe_transformation(self, labels: Transformation, seconds: float) -> None:
+        """Count one value."""
+        self.transformations.add(labels)
+        if labels.status == OK:
+            self.transformation_seconds.observe(
+                (labels.transformation_type, labels.transformer_prefix), seconds
+            )
 
     def use_key(self, use: KeyUse, now: float) -> None:
         """Count a value that was encrypted or decrypted with a key ID."""

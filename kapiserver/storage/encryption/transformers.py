@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from kapiserver.api.go_format import join_errors
+from kapiserver.storage.encryption.metrics import NOT_GRPC, OK
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import aead
@@ -30,7 +32,12 @@ _BLOCK = 16
 
 
 class DecryptionError(Exception):
-    """A transformer cannot decrypt a stored value; the message has the reason."""
+    """A transformer cannot decrypt a stored value; the message has the reason, and `status` is the
+    gRPC code of a KMS plugin that does not decrypt the key."""
+
+    def __init__(self, problem: str, status: str = NOT_GRPC) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 class DecryptResult(NamedTuple):
@@ -212,10 +219,25 @@ class PrefixTransformer(Struct, frozen=True):
     transformer: Transformer
 
 
+Observe: TypeAlias = Callable[[str, str, str, float, str], None]
+"""Counts one value: takes its key in the store, "to_storage" or "from_storage", the prefix, the
+seconds that it took, and the status."""
+
+
+def uncounted(_key: str, _type: str, _prefix: str, _seconds: float, _status: str) -> None:
+    """Do not count a value."""
+
+
 class PrefixTransformers:
     """Transformers by prefix: the first encrypts, and each decrypts values with its prefix."""
 
-    def __init__(self, transformers: Sequence[PrefixTransformer], *, unknown_prefix: str) -> None:
+    def __init__(
+        self,
+        transformers: Sequence[PrefixTransformer],
+        *,
+        unknown_prefix: str,
+        observe: Observe = uncounted,
+    ) -> None:
         """Take the transformers, and the error message for values of an unknown prefix."""
         self._transformers = tuple(transformers)
         self._remote = [
@@ -225,25 +247,41 @@ class PrefixTransformers:
         ]
         """Those whose keys may have to be loaded; keyed providers have theirs."""
         self._unknown_prefix = unknown_prefix
+        self._observe = observe
 
     def encrypt(self, value: bytes, key: str) -> bytes:
-        first = self._transformers[0]
-        return first.prefix + first.transformer.encrypt(value, key)
+        started, first, status = perf_counter(), self._transformers[0], NOT_GRPC
+        try:
+            stored = first.transformer.encrypt(value, key)
+            status = OK
+        finally:
+            seconds = perf_counter() - started
+            self._observe(key, "to_storage", first.prefix.decode(), seconds, status)
+        return first.prefix + stored
 
     def decrypt(self, stored: bytes, key: str) -> DecryptResult:
-        errors: list[str] = []
+        started, errors = perf_counter(), list[DecryptionError]()
         for number, candidate in enumerate(self._transformers):
             if not stored.startswith(candidate.prefix):
                 continue
+            prefix = candidate.prefix.decode() or "identity"
             try:
                 result = candidate.transformer.decrypt(stored[len(candidate.prefix) :], key)
             except DecryptionError as error:
                 # Two providers or keys may have the same prefix: try the next.
                 if candidate.prefix:
-                    errors.append(str(error))
+                    errors.append(error)
+                    self._observe_read(key, prefix, started, error.status)
                 continue
+            self._observe_read(key, prefix, started, OK)
             return DecryptResult(result.value, result.stale or number > 0)
-        raise DecryptionError(join_errors(errors) or self._unknown_prefix)
+        if errors:
+            raise DecryptionError(join_errors(map(str, errors)), errors[0].status)
+        self._observe_read(key, "unknown", started, NOT_GRPC)
+        raise DecryptionError(self._unknown_prefix)
+
+    def _observe_read(self, key: str, prefix: str, started: float, status: str) -> None:
+        self._observe(key, "from_storage", prefix, perf_counter() - started, status)
 
     def needs_keys(self, values: Sequence[bytes]) -> bool:
         return any(

@@ -115,7 +115,7 @@ class Ticket(Protocol):
     def headers(self) -> Sequence[tuple[str, str]]:
         """The names and values of the headers."""
 
-    def log_fields(self) -> dict[str, object]:
+    def log_fields(self, now: float) -> dict[str, object]:
         """Return the fields of the access log."""
 
 

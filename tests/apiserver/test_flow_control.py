@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.flowcontrol import bootstrap
 from kapiserver.apiserver.flowcontrol.bootstrap import FLOWCONTROL
 from kapiserver.apiserver.flowcontrol.dumps import DUMPS
 from kapiserver.apiserver.flowcontrol.flow_control import (
@@ -420,7 +421,13 @@ def test_log_fields() -> None:
                     "jane", 10, user_subject("jane"), level=name, resourceRules=EVERYWHERE
                 ),
             )
-            return crowd.flow_control.begin(request_of(JANE)).log_fields()
+            ticket = crowd.flow_control.begin(request_of(JANE))
+            crowd.clock.advance(0.25)
+            running = ticket.log_fields(crowd.clock.now())
+            crowd.flow_control.end(ticket)
+            crowd.clock.advance(1)
+            assert ticket.log_fields(crowd.clock.now()) == running
+            return running
 
     assert asyncio.run(run()) == {
         "apf_pl": "a" * 64,
@@ -428,6 +435,7 @@ def test_log_fields() -> None:
         "apf_iseats": 1,
         "apf_fseats": 0,
         "apf_additionalLatency": "0s",
+        "apf_execution_time": "250ms",
     }
 
 
@@ -448,3 +456,18 @@ def test_bodies_take_turns() -> None:
     log = asyncio.run(run())
     assert log[5:10].count("one") == 3
     assert log.count("many") == 15
+
+
+def test_new_store() -> None:
+    """On a new store the suggested levels and schemas decide before their objects are created."""
+
+    async def run() -> None:
+        async with open_cluster(Config.of(storage="sqlite::memory:")) as cluster:
+            flow_control = cluster.server.flow_control
+            assert flow_control is not None
+            suggested = {level["metadata"]["name"] for level in bootstrap.SUGGESTED_LEVELS}
+            assert suggested < flow_control.levels.keys()
+            info = parse_request_info("GET", "/api/v1/pods", {})
+            assert flow_control.flow_of(JANE, info).schema == "global-default"
+
+    asyncio.run(run())

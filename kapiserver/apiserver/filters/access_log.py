@@ -33,11 +33,12 @@ def log_access(server: Server, next_handler: Handler) -> Handler:
 def _log_request(request: Request) -> None:
     outcome = request.outcome
     assert outcome is not None
+    now = time.perf_counter()
     fields: dict[str, object] = {
         "verb": request.info.verb,
         "path": request.path,
         "status": outcome.status,
-        "ms": f"{(time.perf_counter() - request.trace.start) * 1000:.1f}",
+        "ms": f"{(now - request.trace.start) * 1000:.1f}",
         "bytes": outcome.bytes_sent,
         "user": request.user.name,
         "from": request.remote,
@@ -45,7 +46,7 @@ def _log_request(request: Request) -> None:
         "audit-id": request.audit.id,
     }
     if request.ticket is not None:
-        fields |= request.ticket.log_fields()
+        fields |= request.ticket.log_fields(now)
     if request.impersonator is not None:
         fields["impersonator"] = request.impersonator.user.name
     if not outcome.finished:

@@ -79,17 +79,20 @@ class FlowControl:
         *,
         seats: int,
         by_size: bool = True,
+        has_suggested: bool = False,
         clock: Clock | None = None,
     ) -> None:
         """Take the seats of the server, and the metrics of requests by kind. `by_size` says whether
-        lists count by the bytes of their objects. The time of the clock must only grow; None is a
-        MonotonicClock."""
+        lists count by the bytes of their objects, `has_suggested` whether a new store will get the
+        suggested objects. The time of the clock must only grow; None is a MonotonicClock."""
         self._stores = stores
         self._seats = seats
         self._clock = clock or MonotonicClock()
         self._now = self._clock.now
         self._schemas = stores.by_name(FLOWCONTROL, "flowschemas").informer
         self._levels = stores.by_name(FLOWCONTROL, "prioritylevelconfigurations").informer
+        self._suggested_levels = [*bootstrap.SUGGESTED_LEVELS] if has_suggested else []
+        self._suggested_schemas = [*bootstrap.SUGGESTED_SCHEMAS] if has_suggested else []
         self._subscriptions: list[Subscription] = []
         self._timer: Timer | None = None
         self._is_stale = True
@@ -211,9 +214,10 @@ class FlowControl:
 
     def _read_objects(self) -> None:
         """Read all objects and configure the levels. Unusable ones count as missing, and the
-        mandatory ones are there in any case."""
+        mandatory ones are there in any case. A store without any is new: the suggested ones count,
+        which a controller is about to create."""
         self._is_stale = False
-        trees = [entry.tree() for entry in self._levels.lister.list()]
+        trees = [entry.tree() for entry in self._levels.lister.list()] or self._suggested_levels
         specs = {tree["metadata"]["name"]: read_spec(tree) for tree in trees}
         for tree in bootstrap.MANDATORY_LEVELS:
             if specs.get(tree["metadata"]["name"]) is None:
@@ -236,7 +240,7 @@ class FlowControl:
 
     def _schemas_of(self, levels: set[str]) -> Sequence[Tree]:
         """Return the FlowSchemas of these levels in the order in which they are tried."""
-        trees = [entry.tree() for entry in self._schemas.lister.list()]
+        trees = [entry.tree() for entry in self._schemas.lister.list()] or self._suggested_schemas
         by_name = {tree["metadata"]["name"]: tree for tree in trees if _level_name(tree) in levels}
         for tree in bootstrap.MANDATORY_SCHEMAS:
             by_name.setdefault(tree["metadata"]["name"], tree)
@@ -387,4 +391,5 @@ def make_flow_control(
         metrics.in_flight,
         seats=reading + mutating,
         by_size="SizeBasedListCostEstimate" in features.feature_gates,
+        has_suggested=True,
     )

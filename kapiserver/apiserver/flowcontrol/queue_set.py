@@ -96,6 +96,7 @@ class Ticket(Struct, eq=False, gc=False):
     on_start    called when it begins to execute after it has waited
     has_waited  whether it was in a queue
     rejection   why it is rejected, or ""
+    seconds     how long it executed; None until it has ended
     """
 
     flow: Flow
@@ -109,22 +110,30 @@ class Ticket(Struct, eq=False, gc=False):
     on_start: Callable[[], None] | None = None
     has_waited: bool = False
     rejection: str = ""
+    seconds: float | None = None
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The headers of the response that name the level and the FlowSchema."""
         return self.flow.headers
 
-    def log_fields(self) -> dict[str, object]:
+    def log_fields(self, now: float) -> dict[str, object]:
         """Return the fields of the access log, as kube-apiserver names them."""
         work = self.work
-        return {
+        fields: dict[str, object] = {
             "apf_pl": self.flow.level[:_MAX_LOGGED_NAME],
             "apf_fs": self.flow.schema[:_MAX_LOGGED_NAME],
             "apf_iseats": work.initial_seats,
             "apf_fseats": work.final_seats,
             "apf_additionalLatency": format_duration(round(work.final_seconds * 1e9)),
         }
+        if self.started is not None:
+            seconds = now - self.started if self.seconds is None else self.seconds
+            text = format_duration(round(seconds * 1e9))
+            if self.info.verb == "watch":
+                fields["apf_init_latency"] = text
+            fields["apf_execution_time"] = text
+        return fields
 
 
 class Queue:
@@ -292,7 +301,7 @@ class QueueSet:
         self.sync(now)
         started = ticket.started
         assert started is not None
-        seconds = now - started
+        ticket.seconds = seconds = now - started
         self.executing.remove(ticket)
         queue, work = ticket.queue, ticket.work
         if queue is not None:

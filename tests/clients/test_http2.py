@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e.programs import Server, kubectls, run
+
+JAVA = Path(__file__).parent / "java"
 
 
 def curl(server: Server, path: str, *arguments: str) -> str:
@@ -63,3 +67,19 @@ def test_kubectl(server: Server, environment: dict[str, str], is_http2: bool) ->
         check=True,
     ).stderr
     assert ("http2: Transport" in log) is is_http2
+
+
+@pytest.mark.slow  # compiles Java
+def test_java(server: Server, token_kubeconfig: Path) -> None:
+    """Java's own client speaks HTTP/2: many requests at a time, a large body and a watch."""
+    if shutil.which("javac") is None:
+        pytest.skip("a JDK is not installed")
+    token = yaml.safe_load(token_kubeconfig.read_text())["users"][0]["user"]["token"]
+    process = subprocess.run(
+        ["java", JAVA / "Http2Client.java", server.url, server.ca_file, token],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.stdout == "ok\n", process.stderr

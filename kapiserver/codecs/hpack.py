@@ -125,8 +125,14 @@ class Decoder:
         while start < end:
             first = block[start]
             if first & 0x80:
-                number, start = _integer(block, start, 0x7F)
-                field = self._field(number)
+                if first == 0xFF:
+                    number, start = _integer(block, start, 0x7F)
+                else:  # most numbers have one byte
+                    number, start = first & 0x7F, start + 1
+                if 0 < number <= _STATIC_COUNT:
+                    field = STATIC_TABLE[number - 1]
+                else:
+                    field = self._field(number)
             elif first & 0xE0 == 0x20:
                 raise HpackError("the size of the table changes within a header block")
             else:
@@ -158,8 +164,12 @@ class Decoder:
         return STATIC_TABLE[number - 1]
 
     def _string(self, block: bytes, start: int) -> tuple[bytes, int]:
-        is_huffman = block[start] & 0x80
-        size, start = _integer(block, start, 0x7F)
+        first = block[start]
+        is_huffman, size = first & 0x80, first & 0x7F
+        if size == 0x7F:
+            size, start = _integer(block, start, 0x7F)
+        else:
+            start += 1
         end = start + size
         if end > len(block):
             raise HpackError("a header block is truncated")

@@ -221,6 +221,14 @@ class Http2Connection(AcceptedConnection):
             self._is_flushing = True
             self._loop.call_soon(self._flush)
 
+    def flush(self) -> None:
+        """Write what the protocol has to send: now if the connection has one request, else with
+        what the others send in this turn of the event loop."""
+        if len(self._exchanges) == 1 and not self._is_flushing:
+            self._flush()
+        else:
+            self.flush_soon()
+
     def _flush(self) -> None:
         self._is_flushing = False
         transport, protocol = self.transport, self.protocol
@@ -244,8 +252,8 @@ class Http2Connection(AcceptedConnection):
             if self._goaway_chance and random.random() < self._goaway_chance:
                 self.protocol.shut_down()
             task = self._loop.create_task(self._respond(exchange, stream_id))
+            exchange.task = task
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
             return
         exchange_or_none = self._exchanges.get(stream_id)
         if exchange_or_none is None:  # the response is written
@@ -269,6 +277,7 @@ class Http2Connection(AcceptedConnection):
         finally:
             exchange.end()
             self._exchanges.pop(stream_id, None)
+            self._tasks.discard(exchange.task)
             self.protocol.running -= 1
             self._idle_since = self._loop.time()
 

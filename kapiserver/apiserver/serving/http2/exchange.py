@@ -64,6 +64,9 @@ class ExchangeConnection(Protocol):
     def flush_soon(self) -> None:
         """Write what the protocol has to send in this turn of the event loop."""
 
+    def flush(self) -> None:
+        """Write what the protocol has to send, now if the connection has no other request."""
+
 
 class Http2Exchange:
     """One request of a connection, and the way to its response. An Exchange.
@@ -71,6 +74,7 @@ class Http2Exchange:
     It is also the source of the request's body (BodySource), and what its sink writes to.
 
     body        the body of the request
+    task        the task that responds
     has_gone    reports whether the client has closed the stream; as that of `connection.py`, it
                 holds no reference to the exchange
     """
@@ -88,7 +92,10 @@ class Http2Exchange:
         "_unacknowledged",
         "body",
         "has_gone",
+        "task",
     )
+
+    task: asyncio.Task[None]
 
     def __init__(self, connection: ExchangeConnection, requested: Requested) -> None:
         request = requested.request
@@ -315,8 +322,12 @@ class Http2Exchange:
         """Send parts of the response. Raises ConnectionResetError."""
         if self._is_lost:
             raise ConnectionResetError
-        self._connection.protocol.send(self._stream, head=head, data=data, is_last=is_last)
-        self._connection.flush_soon()
+        connection = self._connection
+        connection.protocol.send(self._stream, head=head, data=data, is_last=is_last)
+        if is_last:
+            connection.flush()
+        else:
+            connection.flush_soon()
 
 
 async def _within_limit(work: Awaitable[None]) -> None:

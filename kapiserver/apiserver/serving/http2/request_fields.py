@@ -29,15 +29,18 @@ _CONNECTION_HEADERS = {
     b"transfer-encoding": "Transfer-Encoding",
     b"upgrade": "Upgrade",
 }
+_SPECIAL = frozenset((*_CONNECTION_HEADERS, b"te", _CONTENT_LENGTH))
+"""Names of headers that need a look at their values."""
 CONNECTION_HEADERS = frozenset(name.decode() for name in _CONNECTION_HEADERS)
 """Names that no message of HTTP/2 has."""
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_USUAL_METHODS = frozenset(("DELETE", "GET", "PATCH", "POST", "PUT"))
 _FORBIDDEN = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _MAX_NAMES, _MAX_CACHED_NAME = 512, 64
 _names: dict[bytes, istr] = {}
-"""Valid names of headers, in title case; emptied when full."""
+"""Valid names of headers but _SPECIAL ones, in title case; emptied when full."""
 
 
 class RequestFields(Struct):
@@ -76,20 +79,21 @@ def read_request(fields: list[Field]) -> RequestFields:
         raise RefusedRequest(431, _TOO_LARGE, NO_ERROR)
     pseudo: dict[bytes, str] = {}
     headers: list[tuple[istr, str]] = []
+    special: list[Field] = []
     for name, value in fields:
         known = _names.get(name)
         if known is None:
-            if name[:1] == b":":
-                if headers or name not in _PSEUDO_HEADERS or name in pseudo:
-                    raise RefusedRequest
+            if name in _PSEUDO_HEADERS and not headers and name not in pseudo:
                 pseudo[name] = _text(value)
                 continue
-            known = _header_name(name)
+            known = _header_name(name)  # refuses pseudo-headers
+            if name in _SPECIAL:
+                special.append((name, value))
         headers.append((known, _text(value)))
         if len(value) > FIELD_LIMIT:
             raise RefusedRequest(431, _TOO_LARGE, NO_ERROR)
     method, target = _method_and_target(pseudo)
-    length = _special_headers(fields)
+    length = _special_headers(special) if special else None
     by_name = CIMultiDict(headers)
     authority = pseudo.get(b":authority")
     if authority:
@@ -109,7 +113,7 @@ def check_trailers(fields: Iterable[Field]) -> None:
 
 def _method_and_target(pseudo: dict[bytes, str]) -> tuple[str, str]:
     method = pseudo.get(b":method", "")
-    if not _METHOD.fullmatch(method):
+    if method not in _USUAL_METHODS and not _METHOD.fullmatch(method):
         raise RefusedRequest
     if method == "CONNECT":
         if pseudo.keys() != {b":method", b":authority"}:
@@ -127,15 +131,11 @@ def _method_and_target(pseudo: dict[bytes, str]) -> tuple[str, str]:
     return method, target
 
 
-_SPECIAL = frozenset((*_CONNECTION_HEADERS, b"te", _CONTENT_LENGTH))
-
-
 def _special_headers(fields: list[Field]) -> int | None:
-    """Return the Content-Length. Raises RefusedRequest for a header of connections."""
+    """Return the Content-Length among fields with names in _SPECIAL. Raises RefusedRequest for a
+    header of connections."""
     lengths: set[bytes] = set()
     for name, value in fields:
-        if name not in _SPECIAL:
-            continue
         if name == _CONTENT_LENGTH:
             lengths.add(value)
         elif name != b"te":
@@ -156,7 +156,7 @@ def _text(value: bytes) -> str:
     text = value.decode("utf-8", "surrogateescape")
     if not text.isprintable() and _FORBIDDEN.search(text):
         raise RefusedRequest
-    if text[:1] in (" ", "\t") or text[-1:] in (" ", "\t"):
+    if text.strip(" \t") != text:
         raise RefusedRequest
     return text
 
@@ -166,7 +166,7 @@ def _header_name(name: bytes) -> istr:
     if not _NAME.fullmatch(name):
         raise RefusedRequest
     title = istr(name.decode().title())
-    if len(name) <= _MAX_CACHED_NAME:
+    if len(name) <= _MAX_CACHED_NAME and name not in _SPECIAL:
         if len(_names) >= _MAX_NAMES:
             _names.clear()
         _names[name] = title

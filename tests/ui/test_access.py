@@ -55,7 +55,7 @@ def test_by_keyboard_alone(shop: TestServer, open_page: OpenPage) -> None:
     expect(page.get_by_role("tabpanel")).to_contain_text("created")
     page.keyboard.press("Home")
     expect(page.get_by_role("tab", name="YAML")).to_be_focused()
-    press_until(page, "Tab", "e.textContent === 'Edit'")
+    press_until(page, "Tab", "e.tagName === 'BUTTON' && e.textContent === 'Edit'")
     page.keyboard.press("Enter")
     expect(page.get_by_role("textbox", name="YAML to edit")).to_be_visible()
     press_until(page, "Tab", "e.shadowRoot")

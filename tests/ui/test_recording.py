@@ -54,7 +54,7 @@ def test_recording(link: str, open_page: OpenPage, folder: Path) -> None:
     lanes = page.get_by_role("list", name="Actors")
     expect(lanes).to_contain_text("kubernetes-admin (kubectl)")
     marks = timeline_marks(page)
-    request = marks.get_by_role("button", name=re.compile("^create deployments.apps default"))
+    request = marks.get_by_role("button", name=re.compile("^deployments.apps default create"))
     expect(request).to_have_count(1)
     request.focus()
     page.keyboard.press("Enter")

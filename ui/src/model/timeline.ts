@@ -91,7 +91,7 @@ function markOfRequest(request: RecordedRequest): Mark {
     time: Date.parse(request.time),
     actor: `${request.user}${agent ? ` (${agent})` : ""}`,
     verb: request.verb,
-    title: `${request.verb} ${request.resource} ${[request.namespace, request.name].filter(Boolean).join("/")}`,
+    title: `${request.resource} ${[request.namespace, request.name].filter(Boolean).join("/")}`,
     write: null,
     request,
     causes: [],

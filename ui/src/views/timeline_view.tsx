@@ -81,6 +81,14 @@ function TimelineOfKinds() {
             </svg>{" "}
             deleted
           </li>
+          {hasFeature("recording") && (
+            <li>
+              <svg width="14" height="14" aria-hidden="true">
+                <path class="mark request" d="M7 1 13 7 7 13 1 7Z" />
+              </svg>{" "}
+              request of the test
+            </li>
+          )}
           <li class="arrow-owner">→ owner</li>
           <li class="arrow-manager">→ reaction</li>
         </ul>

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ipaddress
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from kapiserver.benching.figures import Report
     from kapiserver.client import Client
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -124,7 +127,20 @@ def _run(options: argparse.Namespace) -> int:
     settings = Settings(
         seconds=options.seconds, connections=options.connections, watches=options.watches
     )
-    report = asyncio.run(run(connect, settings, _show_progress))
+
+    async def measure() -> Report:
+        task = asyncio.current_task()
+        assert task is not None
+        with contextlib.suppress(NotImplementedError, AttributeError):  # Windows: Ctrl-C alone
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await run(connect, settings, _show_progress)
+
+    try:
+        report = asyncio.run(measure())
+    except asyncio.CancelledError:
+        sys.stderr.write("kapiserver: a signal ended the run\n")
+        return FAILED
     sys.stdout.write(as_json(report) if options.output == "json" else as_text(report))
     return 0
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import msgspec
@@ -73,6 +76,20 @@ def test_interrupted(server: TestServer) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(run(lambda: Client.from_kubeconfig(server.kubeconfig), SETTINGS, interrupt))
+    assert _left(server) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_signals(name: str, server: TestServer) -> None:
+    """A signal ends the command, and the namespace is deleted."""
+    command = [sys.executable, "-m", "kapiserver", "bench", "--seconds=60", "--kubeconfig"]
+    with subprocess.Popen([*command, str(server.kubeconfig)]) as process:
+        while not _left(server):
+            assert process.poll() is None
+        process.send_signal(signal.Signals[name])
+    assert process.returncode == (130 if name == "SIGINT" else 2)
     assert _left(server) == set()
 
 

@@ -221,6 +221,7 @@ def test_garbage_collection(kubectl: Kubectl) -> None:
     assert "not found" in kubectl("get", "db", "owner", fails=True)
 
 
+@pytest.mark.slow
 def test_orphans(kubectl: Kubectl) -> None:
     """An owner that is deleted with the policy Orphan leaves its dependents, without references."""
     kubectl("create", "-f", "-", stdin=_database("parent"))
@@ -232,6 +233,7 @@ def test_orphans(kubectl: Kubectl) -> None:
     kubectl("delete", "db", "orphan")
 
 
+@pytest.mark.slow
 def test_quota(kubectl: Kubectl) -> None:
     """A quota shows how many objects the extension API server has in the namespace."""
     kubectl("create", "namespace", "counted")
@@ -276,6 +278,7 @@ def test_deletion_of_a_namespace(host: Server, kubectl: Kubectl) -> None:
     kubectl("wait", "--for=delete", "namespace/passing", "--timeout=60s")
 
 
+@pytest.mark.slow
 def test_namespace_while_an_extension_is_dead(kubectl: Kubectl) -> None:
     """A namespace stays while an extension API server does not answer: it may have objects there.
     All other content is deleted."""
@@ -363,6 +366,7 @@ def _respond(received: Received) -> Reply:
     return Reply({**received.json, "response": response})
 
 
+@pytest.mark.slow
 def test_webhooks_of_the_host(host: Server, kubectl: Kubectl, authority: Authority) -> None:
     """Webhooks of the host change and refuse what a client sends through the aggregator."""
     pair: Any = _Pair(authority)

@@ -19,7 +19,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import aiohttp
 import orjson
@@ -27,7 +27,8 @@ from msgspec import Struct
 from yarl import URL
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
+from kapiserver.api.http_resource import APPLY_PATCH, HttpResource, Parameters
+from kapiserver.api.resource_client import Event, StatusError
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
@@ -45,12 +46,7 @@ _MEDIA_BY_STREAM_TYPE = {
     media.stream_type.partition(";")[0]: media for media in (JSON, PROTOBUF, CBOR)
 }
 _UNSUPPORTED_MEDIA_TYPE = 415
-_APPLY_TYPES = {
-    CBOR.name: "application/apply-patch+cbor",
-    JSON.name: "application/apply-patch+yaml",
-}
-
-Parameters: TypeAlias = Mapping[str, str | int]
+_APPLY_TYPES = {CBOR.name: "application/apply-patch+cbor", JSON.name: APPLY_PATCH}
 
 
 class Gates(Struct, frozen=True, kw_only=True):
@@ -268,7 +264,7 @@ def _read_cbor(data: bytes) -> Tree:
     return tree
 
 
-class Resource(ResourceClient):
+class Resource(HttpResource):
     """The objects of one resource over HTTP, in one namespace or in all."""
 
     transport_errors = (aiohttp.ClientError, TimeoutError, CodecError)
@@ -279,58 +275,6 @@ class Resource(ResourceClient):
         root = f"/apis/{version}" if version.group else f"/api/{version.version}"
         scope = f"/namespaces/{namespace}" if namespace else ""
         self.path = f"{root}{scope}/{name}"
-
-    async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """GET the path of one object."""
-        return await self._call("GET", name, subresource, parameters)
-
-    async def create(
-        self, obj: Tree, *, name: str = "", subresource: str = "", **parameters: str | int
-    ) -> Tree:
-        """POST to the collection, or to a subresource."""
-        return await self._call("POST", name, subresource, parameters, self._versioned(obj))
-
-    async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """PUT to the path of one object."""
-        name = obj["metadata"]["name"]
-        return await self._call("PUT", name, subresource, parameters, self._versioned(obj))
-
-    async def patch(
-        self,
-        name: str,
-        patch: Any,
-        *,
-        type: str = MERGE_PATCH,
-        subresource: str = "",
-        **parameters: str | int,
-    ) -> Tree:
-        """PATCH the path of one object, in JSON."""
-        body = orjson.dumps(patch)
-        return await self._call("PATCH", name, subresource, parameters, body, content_type=type)
-
-    async def apply(
-        self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
-    ) -> Tree:
-        """PATCH with a configuration, which is sent as CBOR if requests are."""
-        name, config = obj["metadata"]["name"], self._versioned(obj)
-        options = {"fieldManager": manager, **parameters}
-        return await self._call(
-            "PATCH", name, subresource, options, config, content_type=_APPLY_TYPES[JSON.name]
-        )
-
-    async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """DELETE the path of one object, with `options` as the body."""
-        return await self._call("DELETE", name, "", parameters, _delete_options(options))
-
-    async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """DELETE the path of the collection, with `options` as the body."""
-        return _with_item_kinds(
-            await self._call("DELETE", "", "", parameters, _delete_options(options))
-        )
-
-    async def list_page(self, **parameters: str | int) -> Tree:
-        """GET the path of the collection once."""
-        return _with_item_kinds(await self._call("GET", "", "", parameters))
 
     async def watch(
         self, *, resource_version: str = "", **parameters: str | int
@@ -363,14 +307,3 @@ class Resource(ResourceClient):
             body=body,
             content_type=content_type,
         )
-
-
-def _delete_options(options: Tree | None) -> Tree | None:
-    return None if options is None else {"kind": "DeleteOptions", "apiVersion": "v1", **options}
-
-
-def _with_item_kinds(page: Tree) -> Tree:
-    """Return the page with kind and apiVersion added to its items, which lists leave out."""
-    kind = str(page.get("kind") or "").removesuffix("List")
-    type_meta = {"kind": kind, "apiVersion": page.get("apiVersion")}
-    return {**page, "items": [{**type_meta, **item} for item in page.get("items") or []]}

@@ -326,7 +326,7 @@ def test_writes_of_the_server_itself(aggregated: Aggregated) -> None:
 
     aggregated.upstream.answer = answer_json({"kind": "Thing"})
     for call, method, target, content_type, body in calls:
-        assert aggregated.call(call) == {"kind": "Thing"}
+        assert aggregated.call(call)["kind"] == "Thing"
         exchange = aggregated.request(f"{PATH}/namespaces/default/things{target}")
         assert (exchange.method, exchange.header("Content-Type")) == (method, content_type)
         assert json.loads(exchange.body or b"null") == body

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
+from kapiserver.api.http_resource import HttpResource, Parameters
+from kapiserver.api.resource_client import Event, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.aggregation.back_ends import BackEnds, BadTransport, user_headers
 from kapiserver.apiserver.aggregation.service_resolver import Unresolved
@@ -37,12 +37,11 @@ WATCH_GRACE_SECONDS = 30.0
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-_APPLY = "application/apply-patch+yaml"
 _NO_STATUS = "the extension API server sent an answer that is no Status"
 _UNAVAILABLE = "the server is currently unable to handle the request"
 
 
-class AggregatedResource(ResourceClient):
+class AggregatedResource(HttpResource):
     """The objects of one resource, in one namespace or in all. Every method raises StatusError,
     with the reason ServiceUnavailable if the extension API server cannot be reached."""
 
@@ -62,56 +61,6 @@ class AggregatedResource(ResourceClient):
         self._server = server
         self._user = user
         self._only_metadata = only_metadata
-
-    async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """GET the path of one object."""
-        return await self._call("GET", name, subresource, parameters)
-
-    async def create(
-        self, obj: Tree, *, name: str = "", subresource: str = "", **parameters: str | int
-    ) -> Tree:
-        """POST to the collection, or to a subresource."""
-        return await self._call("POST", name, subresource, parameters, self._versioned(obj))
-
-    async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """PUT to the path of one object."""
-        name = obj["metadata"]["name"]
-        return await self._call("PUT", name, subresource, parameters, self._versioned(obj))
-
-    async def patch(
-        self,
-        name: str,
-        patch: Any,
-        *,
-        type: str = MERGE_PATCH,
-        subresource: str = "",
-        **parameters: str | int,
-    ) -> Tree:
-        """PATCH the path of one object."""
-        return await self._call("PATCH", name, subresource, parameters, patch, content_type=type)
-
-    async def apply(
-        self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
-    ) -> Tree:
-        """PATCH with a configuration."""
-        name, config = obj["metadata"]["name"], self._versioned(obj)
-        options = {"fieldManager": manager, **parameters}
-        return await self._call("PATCH", name, subresource, options, config, content_type=_APPLY)
-
-    async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """DELETE the path of one object."""
-        return await self._call("DELETE", name, "", parameters, _delete_options(options))
-
-    async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """DELETE the path of the collection."""
-        return await self._call("DELETE", "", "", parameters, _delete_options(options))
-
-    async def list_page(self, **parameters: str | int) -> Tree:
-        """GET the path of the collection once."""
-        page = await self._call("GET", "", "", parameters)
-        kind = str(page.get("kind") or "").removesuffix("List")
-        type_meta = {"kind": kind, "apiVersion": page.get("apiVersion")}
-        return {**page, "items": [{**type_meta, **item} for item in page.get("items") or ()]}
 
     async def watch(
         self, *, resource_version: str = "", **parameters: str | int
@@ -171,11 +120,10 @@ class AggregatedResource(ResourceClient):
         method: str,
         name: str,
         subresource: str,
-        parameters: dict[str, str | int],
-        body: Any = None,
-        content_type: str = _JSON,
+        parameters: Parameters,
+        body: Tree | bytes | None = None,
+        content_type: str = "",
     ) -> Tree:
-        """Return the object in the response."""
         try:
             async with asyncio.timeout(SECONDS):
                 response = await self._send(
@@ -218,8 +166,8 @@ class AggregatedResource(ResourceClient):
         method: str,
         name: str,
         subresource: str,
-        parameters: dict[str, str | int],
-        body: Any,
+        parameters: Parameters,
+        body: Tree | bytes | None,
         content_type: str,
     ) -> HttpResponse:
         """Send a request and return the response. Raises StatusError, OSError, ValueError."""
@@ -237,18 +185,14 @@ class AggregatedResource(ResourceClient):
             accept = _METADATA_LIST if is_list else _METADATA
         headers = [*user_headers(self._user), ("Accept", accept)]
         if body is not None:
-            headers.append(("Content-Type", content_type))
-        data = None if body is None else orjson.dumps(body)
+            headers.append(("Content-Type", content_type or _JSON))
+        data = orjson.dumps(body) if isinstance(body, dict) else body
         back_ends: BackEnds = self._server.back_ends()
         try:
             back_end = await back_ends.locate(api_service)
         except (Unresolved, BadTransport):
             raise _unavailable() from None
         return await back_ends.send(back_end, method, target, headers, data)
-
-
-def _delete_options(options: Tree | None) -> Tree | None:
-    return None if options is None else {"kind": "DeleteOptions", "apiVersion": "v1", **options}
 
 
 def _unavailable() -> StatusError:

@@ -151,21 +151,24 @@ def test_pace(grace: float) -> None:
 
 
 def test_wait_for_those_in_progress() -> None:
-    """`wait_current` does not wait for requests that begin later."""
+    """`wait_current` does not wait for requests that begin later, whatever has ended before."""
 
     async def run() -> None:
         dispatcher = Dispatcher(_handle, user=ANONYMOUS)
-        first, second = _Stream(), _Upload()
+        first, second = _Upload(), _Upload()
         async with asyncio.TaskGroup() as group:
+            stream = group.create_task(dispatcher.dispatch(_Stream()))
+            await asyncio.sleep(0)
+            await dispatcher.end_streams(0)
+            await stream
             group.create_task(dispatcher.dispatch(first))
             await asyncio.sleep(0)
-            dispatcher.draining = True
             waiting = group.create_task(dispatcher.wait_current(30))
             await asyncio.sleep(0)
             later = group.create_task(dispatcher.dispatch(second))
             await asyncio.sleep(0)
             assert not waiting.done()
-            first.close_stream()
+            first.is_closed.set()
             await waiting
             assert not later.done()
             second.is_closed.set()

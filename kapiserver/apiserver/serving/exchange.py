@@ -106,6 +106,7 @@ class Dispatcher:
         whatever exchanges begin meanwhile. Streams have been ended."""
         self._current = set(self._in_progress)
         if self._current:
+            self._current_finished.clear()  # a stream may have ended before
             await _wait(self._current_finished, seconds)
 
     async def wait_finished(self, seconds: float) -> None:

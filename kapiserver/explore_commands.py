@@ -9,15 +9,17 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kapiserver.flags.values import positive
 
 if TYPE_CHECKING:
-    from kapiserver.exploring.explore import Options, Progress
+    from kapiserver.exploring.findings import Options, Progress
     from kapiserver.exploring.planning.plans import Plan
-    from kapiserver.exploring.running.session import Setup
+    from kapiserver.exploring.running.assignment import Setup
+    from kapiserver.exploring.running.programs import Launcher
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -74,6 +76,12 @@ def add_explore_command(commands: _Commands) -> None:
         "from their schemas. Off by default.",
     )  # fmt: skip
     explore.add_argument(
+        "--in-process", action="store_true",
+        help="The words after -- are MODULE:FUNCTION ARG...: a coroutine function of Python that "
+        "runs the operator until it is cancelled. It runs in a thread, and its waits take no time. "
+        "Off by default.",
+    )  # fmt: skip
+    explore.add_argument(
         "--invariants", default="", metavar="MODULE",
         help="Python module, or its file, whose public functions take the objects and say what "
         "must be true at each revision. Default: none.",
@@ -112,8 +120,8 @@ def _add_limits(explore: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     explore.add_argument(
         "--processes", type=positive, metavar="N",
-        help="How many operators run at the same time, each with a server of its own. Default: "
-        "two for each CPU.",
+        help="How many operators run at the same time, each with a server in a process of its own. "
+        "Default: one for each CPU.",
     )  # fmt: skip
 
 
@@ -153,25 +161,39 @@ def _run(options: argparse.Namespace) -> int:
 
 def _setup(options: argparse.Namespace, command: list[str]) -> Setup:
     """Return what all runs have in common. Raises OSError, ValueError."""
-    from kapiserver.exploring.running.programs import CommandLauncher
-    from kapiserver.exploring.running.session import Setup
+    from kapiserver.exploring.running.assignment import Setup
     from kapiserver.exploring.steps import read_workload
 
     before = shlex.split(options.before)
     return Setup(
-        launcher=CommandLauncher(command),
+        launcher=_launcher(options, command),
         steps=read_workload(options.workload),
         sources=options.crds,
         user=options.user,
         simulate=options.simulate,
         stale_reads=options.stale_reads,
-        earlier_version=CommandLauncher(before) if before else None,
+        earlier_version=_launcher(options, before) if before else None,
     )
+
+
+def _launcher(options: argparse.Namespace, command: Sequence[str]) -> Launcher:
+    """Return what starts a command, or a function in this process. Raises ValueError."""
+    from functools import partial
+
+    from kapiserver.exploring.running.in_process import ThreadLauncher, running_function
+    from kapiserver.exploring.running.programs import CommandLauncher
+
+    if not options.in_process:
+        return CommandLauncher(command)
+    reference, *arguments = command
+    if ":" not in reference:
+        raise ValueError(f"{reference!r} is no function; write module:function")
+    return ThreadLauncher(partial(running_function, reference, arguments))
 
 
 def _limits(options: argparse.Namespace) -> Options:
     """Return the limits of the exploration. Raises OSError, ValueError, ImportError."""
-    from kapiserver.exploring.explore import Options
+    from kapiserver.exploring.findings import Options
     from kapiserver.exploring.judging.invariants import load_invariants
     from kapiserver.exploring.planning.plans import parse_plan
 
@@ -179,7 +201,7 @@ def _limits(options: argparse.Namespace) -> Options:
         seconds=options.seconds,
         plans=options.plans,
         seed=options.seed,
-        sessions=options.processes or 2 * (os.cpu_count() or 1),
+        processes=options.processes or os.cpu_count() or 1,
         vary=options.vary,
         only=[parse_plan(text) for text in options.plan],
         invariants=load_invariants(options.invariants) if options.invariants else (),
@@ -200,6 +222,7 @@ def _repeat_command(options: argparse.Namespace, command: list[str], plan: Plan)
         words += [flag, value] if value else []
     words += ["--stale-reads"] if options.stale_reads else []
     words += ["--simulate"] if options.simulate else []
+    words += ["--in-process"] if options.in_process else []
     words += ["--plan", plan.to_text()] if plan.injections else []
     return shlex.join([*words, "--", *command])
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from kapiserver.codecs import xml
-from kapiserver.exploring.explore import Exploration, Finding
+from kapiserver.exploring.findings import Exploration, Finding
 from kapiserver.exploring.planning.plans import Plan
 
 

@@ -17,8 +17,8 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class _Loop(asyncio.SelectorEventLoop):
-    """Goes on while the interpreter ends, if nobody stops its thread."""
+class ThreadLoop(asyncio.SelectorEventLoop):
+    """The event loop of a thread. It goes on while the interpreter ends, if nobody stops it."""
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
@@ -41,8 +41,15 @@ class LoopThread:
     loop    the loop of the thread; there is none before `start`
     """
 
-    def __init__(self, context: AbstractAsyncContextManager[object], *, name: str) -> None:
+    def __init__(
+        self,
+        context: AbstractAsyncContextManager[object],
+        *,
+        name: str,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] = ThreadLoop,
+    ) -> None:
         self._context = context
+        self._loop_factory = loop_factory
         self._started: Future[asyncio.AbstractEventLoop] = Future()
         self._ended: Future[None] = Future()
         self._stop: asyncio.Event | None = None
@@ -89,7 +96,7 @@ class LoopThread:
     def _run_loop(self) -> None:
         try:
             # As fast as uvloop for clients of the same process, loaded faster, and on every system.
-            with asyncio.Runner(loop_factory=_Loop) as runner:
+            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
                 runner.run(self._open_until_stopped())
         except BaseException as error:
             if not self._started.done():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kapiserver.exploring.history import ObjectRef
 from kapiserver.exploring.names import Names
-from kapiserver.exploring.planning.planner import Choice, make_plans
+from kapiserver.exploring.planning.planner import Choice, learn_facts, make_plans
 from kapiserver.exploring.planning.plans import ACTIONS, Injection, Plan, Point, parse_plan
 from tests.exploring.histories import Builder, ref
 
@@ -51,7 +51,7 @@ CM, DB = ref("configmaps", "a"), ref("databases.example.com", "db")
 
 
 def texts(builder: Builder) -> list[str]:
-    return [plan.to_text() for plan in make_plans(builder.build(), Names(), Choice())]
+    return [plan.to_text() for plan in make_plans(learn_facts(builder.build(), Names()), Choice())]
 
 
 def test_crashes() -> None:

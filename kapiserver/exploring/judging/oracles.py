@@ -15,46 +15,21 @@ from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import (
-    LEASES,
     OPERATOR,
     OTHER_ANNOTATION,
     Commit,
     History,
     ObjectRef,
 )
+from kapiserver.exploring.judging.fault import Fault
 from kapiserver.exploring.judging.invariants import Invariant, violations
+from kapiserver.exploring.judging.loops import endless_loops
 from kapiserver.exploring.judging.states import MISSING, UNEXPECTED, Difference, Expectation
 from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import Plan
 
-MAX_SAME_WRITES = 20
-"""Requests with one verb, object and body without an effect, after which an operator is in a
-loop."""
 MIN_GROWTH = 3
 """Requests by which a rate must grow, beside doubling."""
-MAX_FIGHT = 10
-"""Changes of one field back to an earlier value, after which two writers fight."""
-
-
-class Fault(Struct, frozen=True, kw_only=True):
-    """One thing that is wrong.
-
-    oracle      the name of the oracle
-    message     a sentence
-    lines       a diff or other details
-    position    when it happened; None: at the end
-    """
-
-    oracle: str
-    message: str
-    lines: tuple[str, ...] = ()
-    position: int | None = None
-
-    @property
-    def signature(self) -> tuple[str, str, tuple[str, ...]]:
-        """Equal for faults of different runs that are the same."""
-        lines = self.lines if self.oracle.endswith("state") else ()
-        return (self.oracle, self.message, lines)
 
 
 class Reference(Struct, frozen=True, kw_only=True):
@@ -319,7 +294,7 @@ def _forbidden(run: Run) -> Iterator[Fault]:
 
 def _unsettled(run: Run) -> Iterator[Fault]:
     """Yield writes without an effect, fights over a field, and an operator that is never quiet."""
-    faults = [*_same_writes(run.history), *_fights(run.history)]
+    faults = endless_loops(run.history)
     yield from faults
     if not run.history.settled and not faults:
         yield Fault(oracle="unsettled", message="The operator did not settle.")
@@ -336,51 +311,6 @@ def _growing_rate(run: Run) -> Iterator[Fault]:
             message="The operator sends more and more requests although nothing changes.",
             lines=(f"requests in each of {len(counts)} equal parts of an hour: {numbers}",),
         )
-
-
-def _same_writes(history: History) -> Iterator[Fault]:
-    counts: Counter[tuple[str, int]] = Counter()
-    for request in history.operator_writes:
-        if request.commits or request.injected or request.object.resource == LEASES:
-            continue
-        key = (str(request), request.digest)
-        counts[key] += 1
-        if counts[key] == MAX_SAME_WRITES:
-            yield Fault(
-                oracle="unsettled",
-                message=f"The operator sent {request} {MAX_SAME_WRITES} times without an effect.",
-                position=request.position,
-            )
-
-
-def _fights(history: History) -> Iterator[Fault]:
-    """Yield objects that an operator sets back again and again, each time to an earlier state."""
-    seen: dict[ObjectRef, Counter[str]] = {}
-    fights: set[ObjectRef] = set()
-    for commit in history.commits:
-        if commit.operation != "updated" or commit.object.resource == LEASES:
-            continue
-        key = _spec_text(commit.new)
-        counts = seen.setdefault(commit.object, Counter())
-        if _spec_text(commit.old) == key:
-            continue
-        counts[key] += 1
-        if counts[key] == MAX_FIGHT and commit.object not in fights:
-            fights.add(commit.object)
-            yield Fault(
-                oracle="unsettled",
-                message=f"{commit.object} was set back to an earlier state {MAX_FIGHT} times.",
-                position=commit.position,
-            )
-
-
-def _spec_text(obj: Tree | None) -> str:
-    """Return an object without what each write changes, as a text that can be compared."""
-    obj = obj or {}
-    metadata: Mapping[str, object] = obj.get("metadata") or {}
-    server_fields = ("resourceVersion", "managedFields", "generation")
-    own_metadata = {key: value for key, value in metadata.items() if key not in server_fields}
-    return repr(sorted({**obj, "metadata": sorted(own_metadata.items())}.items()))
 
 
 Oracle: TypeAlias = Callable[[Run], Iterator[Fault]]

@@ -16,17 +16,16 @@ from _pytest.runner import runtestprotocol
 
 from kapiserver.exploring.explore import (
     PLAIN_RUNS,
-    Exploration,
-    Options,
     plan_work,
     problem_of,
 )
+from kapiserver.exploring.findings import Exploration, Options
 from kapiserver.exploring.history import History
 from kapiserver.exploring.marked.mark import PLAN_OPTION, TEST_RUN
 from kapiserver.exploring.marked.test_run import SETUP, TestRun
 from kapiserver.exploring.outputs import Report, count_text, write_text
 from kapiserver.exploring.planning.plans import PLAIN, Plan, parse_plan
-from kapiserver.exploring.running.session import Assignment, Pace
+from kapiserver.exploring.running.assignment import Assignment, Pace
 
 T = TypeVar("T")
 PLAIN_PACE = Pace(quiet=0.5)
@@ -43,11 +42,13 @@ class ItemRunner:
         self._nextitem = nextitem
         self._recording = None if recordings is None else recordings / LAST_RECORDING
         self.steps = ()
+        self.checkpoints = frozenset[int]()
+        self.skips_time = False
         self.reports: list[pytest.TestReport] = []
         """The reports of the last run."""
         self.is_pending = False
-        self.longest_gap = 0.0
-        """How long the operator was quiet while it worked, in seconds."""
+        self.longest_rest = 0.0
+        """How long the operator waited before it went on, in seconds of its time."""
 
     async def run(self, assignment: Assignment) -> History:
         """Run the test under a plan and return what happened."""
@@ -57,10 +58,11 @@ class ItemRunner:
         del self._item.stash[TEST_RUN]
         if run.session is not None:
             self.is_pending = run.session.is_pending
-            self.longest_gap = max(self.longest_gap, run.session.tracer.longest_gap)
+            self.skips_time = run.session.skips_time
+            self.longest_rest = max(self.longest_rest, run.session.tracer.longest_rest)
         return run.history
 
-    def record(self, path: Path, name: str) -> None:  # noqa: ARG002 - a runner
+    async def record(self, path: Path, name: str) -> None:  # noqa: ARG002 - a runner
         """Give the recording of the last run a name."""
         assert self._recording is not None
         self._recording.rename(path)
@@ -108,8 +110,8 @@ def _explore(item: pytest.Item, runner: ItemRunner, options: Options) -> list[py
     if problem := problem_of(histories):
         return _failed(reports, f"the test cannot be explored: {problem}")
     result = Exploration()
-    work = plan_work(SETUP, options, histories, runner.longest_gap, result)
-    _run_now(work.run(runner))
+    work = plan_work(SETUP, options, histories, [runner], result)
+    _run_now(work.run())
     if not result.findings:
         return reports
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.exploring.history import History
+from kapiserver.exploring.running.assignment import Assignment, Setup
 from kapiserver.exploring.running.in_process import ThreadLauncher
 from kapiserver.exploring.running.programs import CommandLauncher, Launcher
-from kapiserver.exploring.running.session import Assignment, Session, Setup
+from kapiserver.exploring.running.session import Session
 from kapiserver.testing.fixtures.background import (
     operator_arguments,
     running_coroutine,
@@ -59,7 +60,7 @@ class TestRun:
     def _run_operator(self, **arguments: Any) -> None:
         """Run a kopf operator; return when it is ready."""
         arguments = operator_arguments("default", arguments)
-        self._launch(ThreadLauncher(lambda: running_operator(**arguments)))
+        self._launch(ThreadLauncher(lambda _: running_operator(**arguments)))
 
     def _run_coroutine(
         self,
@@ -68,7 +69,7 @@ class TestRun:
         **keywords: Any,
     ) -> None:
         """Run a coroutine function; return when it has sent a request."""
-        self._launch(ThreadLauncher(lambda: running_coroutine(function, *arguments, **keywords)))
+        self._launch(ThreadLauncher(lambda _: running_coroutine(function, *arguments, **keywords)))
 
     def _run_command(self, *command: str, **environment: str) -> None:
         """Run a command; return when it has sent a request."""
@@ -77,7 +78,7 @@ class TestRun:
     def _launch(self, launcher: Launcher) -> None:
         if self._server is None or self.session is None:
             raise RuntimeError(_NO_OPERATOR)
-        self.session.launcher = launcher
+        self.session.instances.launcher = launcher
         self._server.run(self.session.launch())
 
     def finish(self, problem: str) -> None:
@@ -85,4 +86,5 @@ class TestRun:
         if self._server is not None and self.session is not None:
             self.history = self._server.run(self.session.finish({"unreached": problem}))
             if self._recording is not None:
-                self.session.record(self._recording, self._assignment.plan.to_text())
+                name = self._assignment.plan.to_text()
+                self._server.run(self.session.record(self._recording, name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from kapiserver.exploring.history import (
 from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import (
     ONCE,
+    STEP,
     Injection,
     Plan,
     Point,
@@ -72,6 +73,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     reads           its last reads before each of these writes
     steps           the starts of the steps
     changing        the indices of the steps in which the workload writes, after the first
+    places          the indices of the steps in which writes come
     """
 
     history: History
@@ -80,10 +82,27 @@ class Facts(Struct, frozen=True, kw_only=True):
     reads: Sequence[Point]
     steps: Sequence[Mark]
     changing: Sequence[int]
+    places: Mapping[Point, int]
+
+    def first_step(self, plan: Plan) -> int:
+        """Return the index of the first step that a plan needs: before it, the run is as it is
+        without the plan. The earlier version of an operator runs from the beginning, and reads are
+        counted from there, because an operator reads more when it is restarted."""
+        points = [injection.point for injection in plan.injections]
+        if plan.has("upgrade") or any(point.verb in READS for point in points):
+            return 0
+        points += [
+            parse_point(injection.argument)
+            for injection in plan.injections
+            if injection.action == "stale"
+        ]
+        return min(
+            point.number if point.verb == STEP else self.places.get(point, 0) for point in points
+        )
 
     def step_at(self, position: int) -> int:
         """Return the index of the step at a position, -1 before the first one."""
-        return sum(mark.position < position for mark in self.steps) - 1
+        return _step_at(self.steps, position)
 
     @property
     def watched(self) -> list[str]:
@@ -95,12 +114,15 @@ class Facts(Struct, frozen=True, kw_only=True):
         return not self.history.watches or self.history.is_watched(commit)
 
 
-def _learn_facts(history: History, names: Names) -> Facts:
+def _step_at(steps: Sequence[Mark], position: int) -> int:
+    return sum(mark.position < position for mark in steps) - 1
+
+
+def learn_facts(history: History, names: Names) -> Facts:
+    """Return what planners need to know of a plain run."""
     steps = [mark for mark in history.marks if mark.step is not None]
     by_workload = {
-        sum(mark.position < commit.position for mark in steps) - 1
-        for commit in history.commits
-        if commit.actor == WORKLOAD
+        _step_at(steps, commit.position) for commit in history.commits if commit.actor == WORKLOAD
     }
     commits = {commit.position: commit for commit in history.commits}
     points = list(_points(history, names))
@@ -119,16 +141,17 @@ def _learn_facts(history: History, names: Names) -> Facts:
         reads=list(_last_reads(points, steps)),
         steps=steps,
         changing=sorted(by_workload - {-1}),
+        places={point: _step_at(steps, request.position) for point, request in points},
     )
 
 
-def make_plans(history: History, names: Names, options: Choice) -> list[Plan]:
+def make_plans(facts: Facts, options: Choice) -> list[Plan]:
     """Return the plans for the history of a plain run, the most promising first, none twice. The
     kinds of plans take turns, so that the first plans have some of each kind. The seed orders plans
     that are equally promising."""
     rng = random.Random(options.seed)
     rounds = []
-    for injections in _kinds(_learn_facts(history, names), options):
+    for injections in _kinds(facts, options):
         plans = [Plan((injection,)) for injection in injections]
         if plans and plans[0].injections[0].action not in ORDERED:
             rng.shuffle(plans)
@@ -139,11 +162,16 @@ def make_plans(history: History, names: Names, options: Choice) -> list[Plan]:
 
 
 def _rank(plan: Plan) -> int:
-    """Return 0 for what is most promising: deletions, then creations, then the rest; writes of a
-    status come last. Of stale views, those of the state before a deletion come first."""
+    """Return 0 for what is most promising. Of stale views, those of the state before a deletion
+    come first."""
     injection = plan.injections[0]
     is_stale = injection.action == "stale"
-    point = parse_point(injection.argument) if is_stale else injection.point
+    return _rank_point(parse_point(injection.argument) if is_stale else injection.point)
+
+
+def _rank_point(point: Point) -> int:
+    """Return 0 for the most promising points: deletions, then creations, then the rest; writes of a
+    status come last."""
     if point.subresource == "status":
         return 3
     return {"delete": 0, "deletecollection": 0, "create": 1}.get(point.verb, 2)
@@ -248,7 +276,7 @@ def _refusals(facts: Facts, times: int) -> list[Injection]:
     """Return refusals of each write: the ways of refusing take turns over the writes, so that the
     first plans have each way."""
     injections = []
-    writes = sorted(facts.writes, key=lambda item: item.point.subresource == "status")
+    writes = sorted(facts.writes, key=lambda item: _rank_point(item.point))
     ways = list(REFUSALS)
     for shift in range(len(ways)):
         for number, item in enumerate(writes):

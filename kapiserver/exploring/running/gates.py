@@ -50,6 +50,11 @@ class Gates:
 
     # Watches.
 
+    @property
+    def backlog(self) -> bool:
+        """Whether events are on their way to the operator."""
+        return any(watch.sink.backlog() for watch in self._watches)
+
     def hold(self, resource: str) -> None:
         """Hold the events of a resource back, in watches that are open and in new ones."""
         self._held.add(resource)

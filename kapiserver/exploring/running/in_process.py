@@ -5,39 +5,95 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import TypeAlias
 
-from kapiserver.exploring.running.programs import Program
+from kapiserver.exploring.running.operator_loop import Idleness, OperatorLoop
+from kapiserver.exploring.running.programs import SAMPLE_SECONDS, Program
+from kapiserver.testing.fixtures.background import running_coroutine
 from kapiserver.testing.fixtures.environment import use_kubeconfig
 from kapiserver.testing.loop_thread import LoopThread
+
+START_SECONDS = 30.0
+"""Time in which an operator must wait for something after its start."""
+WORK_SECONDS = 0.1
+"""Time for which a rest waits while the operator works; then it is said to work."""
+TURNS = 10
+"""Turns of the server's loop in which it reads what an idle operator has sent."""
+
+
+OnExit: TypeAlias = Callable[[int], None]
+
+
+@asynccontextmanager
+async def running_function(
+    reference: str, arguments: Sequence[str], on_exit: OnExit
+) -> AsyncIterator[None]:
+    """Run a coroutine function, named `module:function`, with texts as arguments, until the block
+    ends. `on_exit` is called with 0 or 1 when the function returns or raises by itself. Raises
+    ImportError, and ValueError if the module has no such function."""
+    module, _, name = reference.partition(":")
+    function = getattr(import_module(module), name, None)
+    if function is None:
+        raise ValueError(f"{module} has no function {name!r}; write module:function")
+    async with running_coroutine(_run, function, arguments, on_exit):
+        yield
+
+
+async def _run(
+    function: Callable[..., Awaitable[object]], arguments: Sequence[str], on_exit: OnExit
+) -> None:
+    try:
+        await function(*arguments)
+    except Exception:
+        on_exit(1)
+        raise
+    on_exit(0)
 
 
 class ThreadLauncher:
     """Starts instances that an async context manager runs while it is open. KUBECONFIG is theirs
-    until the context is open."""
+    until the context is open and they wait for something."""
 
-    def __init__(self, context: Callable[[], AbstractAsyncContextManager[object]]) -> None:
+    skips_time = True
+
+    def __init__(self, context: Callable[[OnExit], AbstractAsyncContextManager[object]]) -> None:
         self._context = context
+        self._launching = asyncio.Lock()
+        """Held while KUBECONFIG is that of an instance."""
 
-    async def launch(
-        self,
-        kubeconfig: Path,
-        on_exit: Callable[[int], None],  # noqa: ARG002 - a thread does not exit
-    ) -> Program:
+    async def launch(self, kubeconfig: Path, on_exit: OnExit) -> Program:
         """Start an instance; return when its context is open. Raises its errors."""
-        thread = LoopThread(self._context(), name="explored-operator")
-        with use_kubeconfig(kubeconfig):
-            await asyncio.to_thread(thread.start)
-        return _Thread(thread)
+        server_loop = asyncio.get_running_loop()
+        loops: list[OperatorLoop] = []
+
+        def report_exit(status: int) -> None:
+            server_loop.call_soon_threadsafe(on_exit, status)
+
+        def new_loop() -> OperatorLoop:
+            loops.append(OperatorLoop())
+            return loops[0]
+
+        thread = LoopThread(
+            self._context(report_exit), name="explored-operator", loop_factory=new_loop
+        )
+        async with self._launching:
+            with use_kubeconfig(kubeconfig):
+                await asyncio.to_thread(thread.start)
+                program = _Thread(thread, loops[0])
+                await program.idleness(0.0, limit=START_SECONDS)
+        return program
 
 
 class _Thread:
     """A thread. It cannot be killed: it is cancelled, and the server drops its requests."""
 
-    def __init__(self, thread: LoopThread) -> None:
+    def __init__(self, thread: LoopThread, loop: OperatorLoop) -> None:
         self._thread = thread
+        self._loop = loop
         self._log = _ErrorLog()
         logging.getLogger().addHandler(self._log)
 
@@ -66,6 +122,34 @@ class _Thread:
 
     def resume(self) -> None:
         """Do nothing: the server lets its requests pass."""
+
+    async def rest(self, seconds: float) -> float:
+        """Move the time of its loop to its next timer, if no response makes it work before. While a
+        function runs in an executor, real time goes by."""
+        before = await self.idleness(0.0)
+        if before is None:
+            return 0.0
+        if before.executes:
+            loop = asyncio.get_running_loop()
+            start = loop.time()
+            await asyncio.sleep(min(seconds, SAMPLE_SECONDS))
+            return loop.time() - start
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        after = await self.idleness(seconds, before.wakes)
+        return 0.0 if after is None else after.skipped
+
+    async def idleness(
+        self, seconds: float, wakes: int | None = None, *, limit: float = WORK_SECONDS
+    ) -> Idleness | None:
+        """Return what its loop is like when it is idle, None if it works until the time limit."""
+        try:
+            future = asyncio.wrap_future(self._loop.rest(seconds, wakes))
+        except RuntimeError:  # the loop is closed
+            return Idleness(0, seconds)
+        with contextlib.suppress(TimeoutError):
+            return await asyncio.wait_for(future, limit)
+        return None
 
 
 class _ErrorLog(logging.Handler):

@@ -8,9 +8,9 @@ the operator's processes is the session's work, behind the protocol Director.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request as HttpRequest
@@ -26,6 +26,7 @@ from kapiserver.exploring.planning.plans import (
 )
 from kapiserver.exploring.planning.refusals import READS, parse_refusal
 from kapiserver.exploring.running.gates import Gates, StaleView
+from kapiserver.exploring.running.instances import Instances
 from kapiserver.exploring.running.tracer import Sender, Tracer
 from kapiserver.testing.history.request_record import decode_body, name_in_body
 
@@ -39,19 +40,7 @@ OBSTACLES = ("webhook", "quota")
 
 
 class Director(Protocol):
-    """What an injector does to the operator's instances, to the objects and to the time."""
-
-    async def crash(self, instance: int) -> None:
-        """Kill an instance; return when it has ended."""
-
-    async def crash_all(self) -> None:
-        """Kill all instances; return when they have ended."""
-
-    async def stop_oldest(self) -> None:
-        """Stop the oldest instance as a rolling update does; return when it has ended."""
-
-    def restart(self) -> int:
-        """Start an instance soon; return its number."""
+    """What an injector does to the objects, to the time and to the leader of the instances."""
 
     def take_over(self, instance: int) -> None:
         """Pause an instance until another one works in its place; return at once."""
@@ -74,9 +63,6 @@ class Director(Protocol):
     async def clear_obstacles(self) -> None:
         """Let the server accept all writes again."""
 
-    def begin_soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what a settled run waits for."""
-
     def expire_watches(self, resource: str) -> None:
         """End the operator's watches of a resource with 410 Expired."""
 
@@ -84,23 +70,26 @@ class Director(Protocol):
 class Injector:
     """The injections of one run; an `apiserver.faults.Faults` inside of those of the server."""
 
-    def __init__(self, tracer: Tracer, director: Director, *, stale_reads: bool) -> None:
+    def __init__(
+        self, tracer: Tracer, instances: Instances, director: Director, *, stale_reads: bool
+    ) -> None:
         self._tracer = tracer
+        self._instances = instances
         self._director = director
         self._stale_reads = stale_reads
-        self.instances: dict[str, int] = {}
-        """The numbers of the operator's instances, by their Authorization header."""
         self.has_http_workload = False
         """Whether requests without the token of an instance are the workload's."""
-        self.dead: set[int] = set()
-        """Instances that were killed: their requests get no response."""
         self.gates = Gates()
         self.begin(Plan(), lambda reference: reference)
 
-    def begin(self, plan: Plan, normalise: Callable[[ObjectRef], ObjectRef]) -> None:
-        """Inject another plan from now on; `normalise` makes names that all runs have."""
-        self.instances.clear()
-        self.dead.clear()
+    def begin(
+        self,
+        plan: Plan,
+        normalise: Callable[[ObjectRef], ObjectRef],
+        earlier: Sequence[Request] = (),
+    ) -> None:
+        """Inject another plan from now on; `normalise` makes names that all runs have, and
+        `earlier` are the requests before the run begins."""
         self.gates = Gates()
         self._plan = plan
         self._normalise = normalise
@@ -113,11 +102,19 @@ class Injector:
         self._refused: dict[Injection, int] = {}
         self._revisions: dict[Point, int] = {}
         """The revision of the store at each point at which a stale view may begin."""
+        for request in earlier:
+            if request.instance and _is_point(request):
+                self._count(request)
 
     @property
     def pending(self) -> tuple[Injection, ...]:
         """The injections whose points have not come."""
         return tuple(self._pending)
+
+    @property
+    def has_disturbed(self) -> bool:
+        """Whether the plan has done something, and nothing of it lasts."""
+        return len(self._pending) < len(self._plan.injections) and not self._lasting
 
     # Points.
 
@@ -152,18 +149,18 @@ class Injector:
 
     async def _begin(self, injection: Injection) -> None:
         """Begin what happens before a step."""
-        director = self._director
+        director, instances = self._director, self._instances
         match injection.action:
             case "crash-idle":
-                await director.crash_all()
-                director.restart()
+                await instances.crash_all()
+                instances.restart()
             case "down":
-                await director.crash_all()
+                await instances.crash_all()
                 self._lasting.append(injection)
             case "stale":
-                await director.crash_all()
+                await instances.crash_all()
                 revision = self._revisions.get(parse_point(injection.argument), 0)
-                instance = director.restart()
+                instance = instances.restart()
                 if revision:
                     self.gates.show(StaleView(revision, instance, self._stale_reads))
                 self._lasting.append(injection)
@@ -171,10 +168,10 @@ class Injector:
                 self.gates.hold(injection.argument)
                 self._lasting.append(injection)
             case "overlap":
-                director.restart()
+                instances.restart()
                 self._lasting.append(injection)
             case "takeover":
-                director.take_over(min(self.instances.values()))
+                director.take_over(instances.oldest)
             case "advance":
                 await director.jump(float(injection.argument))
             case "age":
@@ -182,8 +179,7 @@ class Injector:
             case "vary":
                 await director.vary(injection.argument)
             case "upgrade":
-                await director.stop_oldest()
-                director.restart()
+                await instances.upgrade()
 
     async def on_quiet(self, *, is_blocked: bool = False) -> bool:
         """End what lasts until the operator has settled; report whether something has ended.
@@ -200,7 +196,7 @@ class Injector:
         self._tracer.mark(f"the end of: {injection}")
         match injection.action:
             case "down":
-                self._director.restart()
+                self._instances.restart()
             case "stale":
                 self.gates.show(None)
             case "delay":
@@ -209,7 +205,7 @@ class Injector:
                 self.gates.discard(injection.argument)
                 self._director.expire_watches(injection.argument)
             case "overlap":
-                await self._director.stop_oldest()
+                await self._instances.stop_oldest()
             case "webhook" | "quota":
                 await self._director.clear_obstacles()
 
@@ -217,13 +213,13 @@ class Injector:
 
     async def before(self, http: HttpRequest) -> AnyResponse | None:
         """Record a request, and inject what comes before its handler."""
-        instance = self.instances.get(http.header("Authorization"), 0)
+        instance = self._instances.number_of(http.header("Authorization"))
         if not instance and self.has_http_workload:
             await self._before_workload(http)
         elif not instance:
             # The operator may use other tokens, such as those of TokenRequests.
-            instance = max(self.instances.values(), default=0)
-        if instance in self.dead:
+            instance = self._instances.newest
+        if instance in self._instances.dead:
             raise DropConnection
         name, body = http.info.name, b""
         if http.method != "GET":
@@ -246,7 +242,7 @@ class Injector:
 
     async def _before_workload(self, http: HttpRequest) -> None:
         """Take a write of the workload for a step."""
-        if http.method != "GET" and self.instances:
+        if http.method != "GET" and self._instances.newest:
             index, self._steps = self._steps, self._steps + 1
             await self.before_step(index)
             self._tracer.mark(f"{http.method} {http.path}", index)
@@ -308,16 +304,18 @@ class Injector:
 
     def _end_soon(self, injection: Injection, _: HttpRequest) -> None:
         """End an injection after a response."""
-        self._director.begin_soon(self._end(injection))
+        self._instances.begin_soon(self._end(injection))
 
     async def after(self, http: HttpRequest, response: AnyResponse) -> None:
         """Inject what comes after the handler, when a write is stored."""
+        if http.info.verb == "watch" and isinstance(response, StreamResponse):
+            self._tracer.begin_watch(http)
         request = self._tracer.request_of(http)
-        if request is None or isinstance(response, StreamResponse):
+        if request is None:
             return
         request.status = response.status
         point = self._points.pop(request.position, None)
-        if request.instance in self.dead:
+        if request.instance in self._instances.dead:
             raise DropConnection
         if point is None:
             return
@@ -330,8 +328,8 @@ class Injector:
     async def _crash(self, injection: Injection, request: Request) -> None:
         """Kill the instance that sent a request, start another one, and drop the request."""
         request.injected = injection.action
-        await self._director.crash(request.instance)
-        self._director.restart()
+        await self._instances.crash(request.instance)
+        self._instances.restart()
         raise DropConnection
 
 

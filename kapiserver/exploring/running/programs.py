@@ -10,10 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from kapiserver.exploring.running.activity import sample
+
 MAX_OUTPUT_BYTES = 1 << 20
 """Bytes of output that are kept of one program, the last ones."""
 STOP_SECONDS = 5.0
 """Time in which a program must end after SIGTERM, before it is killed."""
+SAMPLE_SECONDS = 0.005
+"""Time between two looks at the threads of a program."""
 
 
 class Program(Protocol):
@@ -39,9 +43,17 @@ class Program(Protocol):
     def resume(self) -> None:
         """Let it run on after `pause`."""
 
+    async def rest(self, seconds: float) -> float:
+        """Let a part of so many seconds of the program's time go by. Return how much went by while
+        it waited for a response, an event or a timer; 0 if it worked."""
+
 
 class Launcher(Protocol):
     """Starts instances of one operator."""
+
+    @property
+    def skips_time(self) -> bool:
+        """Whether time goes by at once while a program rests."""
 
     async def launch(self, kubeconfig: Path, on_exit: Callable[[int], None]) -> Program:
         """Start an instance. `on_exit` is called with its status when it has ended, unless it was
@@ -51,6 +63,8 @@ class Launcher(Protocol):
 class CommandLauncher:
     """Starts a command in a process group of its own, with KUBECONFIG and other variables in its
     environment."""
+
+    skips_time = False
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str] | None = None
@@ -124,6 +138,16 @@ class _Command:
     def resume(self) -> None:
         """Let the processes run on with SIGCONT."""
         self._signal(signal.SIGCONT)
+
+    async def rest(self, seconds: float) -> float:
+        """Wait a moment. Time in which a thread of the program works does not count, so that a busy
+        machine makes no difference; where the system does not say it, all time counts."""
+        loop = asyncio.get_running_loop()
+        start, before = loop.time(), sample(self._process.pid)
+        await asyncio.sleep(min(seconds, SAMPLE_SECONDS))
+        after = sample(self._process.pid)
+        worked = before is not None and after is not None and not before.is_same_rest(after)
+        return 0.0 if worked else loop.time() - start
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

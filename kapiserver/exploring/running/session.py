@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
-from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,18 @@ from msgspec import Struct, structs
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import History, ObjectRef, Request
+from kapiserver.exploring.judging.loops import MAX_SAME_WRITES, endless_loops
 from kapiserver.exploring.judging.states import Expectation
-from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variation import parse_variation
+from kapiserver.exploring.running.assignment import Assignment, Pace, Setup
 from kapiserver.exploring.running.injector import Injector
+from kapiserver.exploring.running.instances import POLL_SECONDS, Instances
+from kapiserver.exploring.running.network import is_in_flight
 from kapiserver.exploring.running.obstacles import Obstacles
-from kapiserver.exploring.running.programs import Launcher, Program
 from kapiserver.exploring.running.results import forbidden_requests, read_state
 from kapiserver.exploring.running.retries import MAX_RETRY_SECONDS, seconds_to_retry
-from kapiserver.exploring.running.tracer import Tracer
+from kapiserver.exploring.running.tracer import Trace, Tracer
 from kapiserver.exploring.running.writes import Writes
 from kapiserver.exploring.steps import (
     Advance,
@@ -35,71 +37,24 @@ from kapiserver.exploring.steps import (
 from kapiserver.testing.server import TestServer
 from kapiserver.testing.state.memory_store import Snapshot
 
-START_SECONDS = 30.0
-"""Time in which an operator must send its first request."""
-POLL_SECONDS = 0.005
 AGE_INTERVALS, AGE_SECONDS = 6, 600.0
 """The parts of the hour for which an operator is left alone."""
 WATCH_SECONDS = 1.5
 """Time in which clients open their watches again; client-go waits for almost a second."""
-MAX_RESTARTS = 3
-"""How often an operator that exits is started again in one run."""
-OPERATOR_USER = "operator"
+BLOCKED_SECONDS = 0.02
+"""Time between two looks at whether a workload that comes by HTTP waits for the operator."""
+SHORT_REST_SECONDS = 0.01
+"""Time in which an operator that has got an event is seen to work."""
+BUSY_SECONDS = 10.0
+"""Real time without activity after which an operator has settled although it computes."""
 
 
-class Pace(Struct, frozen=True, kw_only=True):
-    """How long a run waits, in real seconds.
+class _Checkpoint(Struct, frozen=True, eq=False):
+    """What a plain run was like before a step, and which objects there were."""
 
-    quiet       without activity, after which the operator has settled
-    settle      at most until the operator has settled
-    patience    longer at the end, for a state that may still become the expected one; 0: a plain
-                run, which waits as long as its steps say
-    watches     the number of watches that an operator opens when it starts
-    """
-
-    quiet: float = 1.0
-    settle: float = 30.0
-    patience: float = 0.0
-    watches: int = 0
-
-
-class Setup(Struct, frozen=True, kw_only=True):
-    """What all runs of a session have in common.
-
-    sources     files and folders of what an administrator installs: definitions, roles
-    user        the user that the operator is; "": an administrator
-    simulate    whether there are nodes and pods
-    stale_reads whether all reads of a stale view are old
-    launcher            starts the operator; None if somebody else sets that of the session
-    has_http_workload   whether a test sends the workload's requests, in place of the steps
-    earlier_version     starts the version of the operator before an upgrade
-    """
-
-    launcher: Launcher | None = None
-    steps: Sequence[Step] = ()
-    sources: Sequence[str] = ()
-    user: str = ""
-    simulate: bool = False
-    stale_reads: bool = False
-    earlier_version: Launcher | None = None
-    has_http_workload: bool = False
-
-
-class Assignment(Struct, frozen=True, kw_only=True):
-    """What a session is to run.
-
-    names       makes names that all runs have
-    expected    the state that the run should reach, for which it waits
-    varied      the state that it should reach after a variation
-    steps       the steps in place of those of the setup
-    """
-
-    plan: Plan
-    pace: Pace
-    names: Names = Names()
-    expected: Expectation | None = None
-    varied: Expectation | None = None
-    steps: Sequence[Step] | None = None
+    snapshot: Snapshot
+    trace: Trace
+    objects: frozenset[ObjectRef]
 
 
 class Session:
@@ -108,26 +63,26 @@ class Session:
     def __init__(self, server: TestServer, setup: Setup) -> None:
         self._server = server
         self._setup = setup
-        api_server = server.running.cluster.server
-        self.tracer = Tracer(api_server)
-        self.injector = Injector(self.tracer, self, stale_reads=setup.stale_reads)
+        self.tracer = Tracer(server.running.cluster.server)
+        self.instances = Instances(server, self.tracer, setup.launcher, setup.user)
+        self.injector = Injector(self.tracer, self.instances, self, stale_reads=setup.stale_reads)
         self._writes = Writes(server, self.tracer)
         self._obstacles = Obstacles(server, self.tracer, self._writes)
         self.injector.has_http_workload = setup.has_http_workload
-        self.launcher = setup.launcher
-        """Starts the next instance."""
         self._watcher: asyncio.Task[None] | None = None
-        self._programs: dict[int, Program] = {}
-        self._tokens: list[str] = []
-        self._outputs: list[str] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._number = 0
         self._clean: Snapshot | None = None
+        self._checkpoints: dict[int, _Checkpoint] = {}
         self._pace = Pace()
-        self._is_running = False
         self._assignment = Assignment(plan=Plan(), pace=self._pace)
         self._varied: dict[ObjectRef, Tree] | None = None
         self._idle_requests: list[int] = []
+        self._settled_at = -1
+        """The count of activities when the operator had settled the last time."""
+        self._has_given_up = False
+        """Whether an operator did not recover from what a plan did."""
+        self._is_endless = False
+        self._next_look = 0
+        """The number of writes of the operator at which a run looks for endless loops."""
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -148,30 +103,32 @@ class Session:
         cannot be started, and ValueError for a step that names an unknown kind."""
         await self.begin(assignment)
         try:
-            await self.launch()
+            if not assignment.begins_without_operator:
+                await self.launch()
             return await self.finish(await self._run_steps(assignment.steps or self._setup.steps))
         finally:
             await self._end_run()
 
     async def begin(self, assignment: Assignment) -> None:
         """Begin a run, without an operator."""
-        await self._server.reset_async(self._clean)
-        self.tracer.begin()
-        self.injector.begin(assignment.plan, assignment.names.normalise)
+        checkpoint = self._checkpoints.get(assignment.first_step)
+        earlier = Trace() if checkpoint is None else checkpoint.trace
+        await self._server.reset_async(self._clean if checkpoint is None else checkpoint.snapshot)
+        self.tracer.begin(earlier)
+        self.injector.begin(assignment.plan, assignment.names.normalise, earlier.requests)
         self._assignment, self._pace = assignment, assignment.pace
-        self._outputs.clear()
-        self._number = self._restarts = 0
-        self._is_running = True
         self._varied = None
         self._idle_requests.clear()
         self._obstacles = Obstacles(self._server, self.tracer, self._writes)
-        self.launcher = self._setup.launcher
-        if self._setup.earlier_version is not None and assignment.plan.has("upgrade"):
-            self.launcher = self._setup.earlier_version
+        self._settled_at = -1
+        self._has_given_up = False
+        self._is_endless, self._next_look = False, 2 * MAX_SAME_WRITES
+        earlier_version = self._setup.earlier_version if assignment.plan.has("upgrade") else None
+        self.instances.begin(earlier_version, assignment.pace.watches)
 
     async def launch(self) -> None:
         """Start the first instance of the operator; return when it has settled."""
-        await self._launch(self._new_number())
+        await self.instances.launch(self.instances.new_number())
         await self._settle()
         if self._setup.has_http_workload:
             self._watcher = asyncio.create_task(self._end_what_blocks())
@@ -179,11 +136,9 @@ class Session:
     async def _end_what_blocks(self) -> None:
         """End what lasts whenever a workload that comes by HTTP may wait for the operator: such a
         workload does not say that it waits."""
-        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._pace.quiet)
-            idle = loop.time() - self.tracer.last_activity
-            if idle > self._pace.quiet and not self._tasks and not self.tracer.open_requests:
+            await asyncio.sleep(BLOCKED_SECONDS)
+            if await self._rest_until(self.tracer.rested + self._pace.quiet):
                 await self.injector.on_quiet(is_blocked=True)
 
     async def finish(self, outcome: Mapping[str, Any]) -> History:
@@ -196,48 +151,82 @@ class Session:
         final = await self._objects(self._assignment.expected)
         await self._end_run()
         history = structs.replace(self.tracer.history(), **outcome)
-        history.output, history.varied = "".join(self._outputs), self._varied
+        history.output, history.varied = self.instances.output, self._varied
         history.settled, history.final = settled, final
         history.idle_requests = tuple(self._idle_requests)
-        history.forbidden = forbidden_requests(self._server, self._user, history)
+        history.forbidden = forbidden_requests(self._server, self.instances.user, history)
         return history
 
     async def _end_run(self) -> None:
-        self._is_running = False
         if self._watcher is not None:
             self._watcher.cancel()
             self._watcher = None
-        await self._stop_all()
+        await self.instances.end()
+        self.tracer.rested = 0.0  # nobody rests between two runs
 
     @property
     def is_pending(self) -> bool:
         """Whether the points of the last plan did not come."""
         return bool(self.injector.pending)
 
-    def record(self, path: Path, name: str) -> None:
-        """Write a recording of the last run, for `kapiserver replay`. Raises OSError."""
-        self._server.record(path, test=name)
+    @property
+    def skips_time(self) -> bool:
+        """Whether time goes by at once while an operator rests."""
+        return self.instances.launcher is not None and self.instances.launcher.skips_time
 
     @property
-    def _user(self) -> str:
-        return self._setup.user or OPERATOR_USER
+    def longest_rest(self) -> float:
+        """How long an operator waited before it went on, in seconds of its time."""
+        return self.tracer.longest_rest
+
+    @property
+    def checkpoints(self) -> AbstractSet[int]:
+        """The steps with which a run may begin, because a plain run saved its state there."""
+        return self._checkpoints.keys()
+
+    async def record(self, path: Path, name: str) -> None:
+        """Write a recording of the last run, for `kapiserver replay`. Raises OSError."""
+        self._server.record(path, test=name)
 
     # Steps.
 
     async def _run_steps(self, steps: Sequence[Step]) -> dict[str, Any]:
         """Run the steps; return the fields of the history that say why they did not reach their
         end."""
-        for index, step in enumerate(steps):
+        first = self._assignment.first_step
+        for index, step in enumerate(steps[first:], first):
+            await self._save_checkpoint(index)
             await self.injector.before_step(index)
             self.tracer.mark(str(step), index)
             try:
                 await self._perform(step)
+                if isinstance(step, Settle):
+                    await self._recover(index + 1)
             except (AssertionError, StatusError) as error:
                 text = f"step {index + 1} ({step}) failed: {error}"
                 return {"unreached": text, "refused": isinstance(error, StatusError)}
+            if self._is_endless:
+                return {}
         await self._settle()
+        await self._save_checkpoint(len(steps))
         await self.injector.before_step(len(steps))
         return {}
+
+    async def _save_checkpoint(self, index: int) -> None:
+        """Save the state before a step of the first plain run, if the operator has settled."""
+        is_plain = not self._assignment.plan.injections and self._assignment.steps is None
+        if (
+            is_plain
+            and index
+            and index not in self._checkpoints
+            and self._settled_at == self.tracer.activity
+        ):
+            snapshot = await self._server.state.snapshot_async()
+            # A new leader must not wait for the Lease of one that is gone.
+            items = [item for item in snapshot.items if not self.tracer.is_lease(item.key)]
+            snapshot = structs.replace(snapshot, items=items)
+            objects = frozenset(await self._state())
+            self._checkpoints[index] = _Checkpoint(snapshot, self.tracer.trace(), objects)
 
     async def _perform(self, step: Step) -> None:
         match step:
@@ -252,128 +241,167 @@ class Session:
 
     async def _wait(self, step: Wait) -> None:
         """Wait for the condition of a step. Raises AssertionError when its time is over, or when
-        the operator has settled without it and nothing that a plan does lasts any more."""
-        loop, tracer = asyncio.get_running_loop(), self.tracer
-        deadline, attempt = loop.time() + step.seconds, 0.0
-        limit = loop.time() + MAX_RETRY_SECONDS
-        while True:
-            try:
-                await self._server.objects.wait_for_async(
-                    str(step.target),
-                    step.condition,
-                    namespace=step.target.namespace,
-                    timeout=min(step.seconds, self._pace.quiet),
-                )
-            except AssertionError as error:
-                idle = loop.time() - tracer.last_activity
-                is_quiet = idle > self._pace.quiet and not self._tasks
-                if is_quiet and await self.injector.on_quiet(is_blocked=True):
-                    continue
-                is_over = self._pace.patience and idle > self._pace.patience + self._pace.quiet
-                if loop.time() > deadline or (is_over and not self._tasks):
-                    attempt = max(attempt, self._next_attempt(await self._state()))
-                    if loop.time() < min(attempt, limit):
-                        continue
-                    _, _, details = str(error).partition("\n")
-                    raise AssertionError(f"the condition was not met\n{details}") from None
+        the operator has rested for long without it and nothing that a plan does lasts any more."""
+        waiting = asyncio.create_task(self._wait_for(step, step.seconds))
+        try:
+            await self._rest_while(waiting, step.seconds)
+            if waiting.done():
+                await waiting
             else:
-                return
+                await self._wait_for(step, POLL_SECONDS)
+        except AssertionError as error:
+            _, _, details = str(error).partition("\n")
+            raise AssertionError(f"the condition was not met\n{details}") from None
+        finally:
+            waiting.cancel()
+
+    async def _rest_while(self, waiting: asyncio.Task[None], seconds: float) -> None:
+        """Return when a task is done, or patience is over: that of the pace, or so many seconds of
+        a plain run, or until the operator has tried again."""
+        patience, rested = self._pace.patience or seconds, 0.0
+        while not waiting.done() and not self._look_for_loops():
+            await asyncio.sleep(POLL_SECONDS)
+            rested += await self._rest_on()
+            if await self.injector.on_quiet(is_blocked=True):
+                rested = 0.0
+            if rested >= patience:
+                patience = max(patience, self._patience_for_retry(await self._state(), rested))
+                if rested >= patience:
+                    return
+
+    async def _wait_for(self, step: Wait, seconds: float) -> None:
+        target = step.target
+        await self._server.objects.wait_for_async(
+            str(target), step.condition, namespace=target.namespace, timeout=seconds
+        )
 
     # Waiting.
 
+    async def _recover(self, index: int) -> None:
+        """Wait until the objects are there that a plain run has before a step. After what a plan
+        did, an operator may have to try again, and a workload that settles waits for that."""
+        checkpoint = self._checkpoints.get(index)
+        if checkpoint is None or self._has_given_up or not self.injector.has_disturbed:
+            return
+        normalise = self._assignment.names.normalise
+        expected = set(map(normalise, checkpoint.objects))
+        rested = 0.0
+        while rested < self._pace.patience and not self._look_for_loops():
+            if set(map(normalise, await self._state())) == expected:
+                return
+            rested += await self._rest_on()
+        self._has_given_up = True
+
     async def _settle(self) -> bool:
-        """Return True when nothing is left to do, False at the time limit."""
-        loop, tracer = asyncio.get_running_loop(), self.tracer
+        """Return True when nothing is left to do, False at the time limit, and as soon as it is
+        certain that the operator will not settle."""
+        loop = asyncio.get_running_loop()
         deadline = loop.time() + self._pace.settle
-        while not tracer.is_full:
+        while not self._look_for_loops() and loop.time() < deadline:
+            if not await self._rest_until(self._pace.quiet):
+                continue
+            activity = self.tracer.activity
+            # The server may have an event for the operator that it has not sent yet.
             await self._server.settle_async()
-            now = loop.time()
-            is_busy = tracer.open_requests or self._tasks
-            rest = self._pace.quiet - (now - tracer.last_activity)
-            if rest <= 0 and not is_busy and not await self.injector.on_quiet():
+            is_quiet = await self._rest_until(self.tracer.rested + SHORT_REST_SECONDS)
+            is_quiet = is_quiet and self.tracer.activity == activity
+            if is_quiet and not await self.injector.on_quiet():
+                self._settled_at = activity
                 return True
-            if now > deadline:
-                return False
-            await asyncio.sleep(max(POLL_SECONDS, rest))
         return False
+
+    def _look_for_loops(self) -> bool:
+        """Report whether the operator is in an endless loop, or the record of the run is full."""
+        if self.tracer.operator_writes >= self._next_look and not self._is_endless:
+            self._next_look = self.tracer.operator_writes * 3 // 2
+            self._is_endless = bool(endless_loops(self.tracer.history()))
+        return self._is_endless or self.tracer.is_full
+
+    async def _rest_until(self, seconds: float) -> bool:
+        """Return True when the operator has rested for so many seconds since the last activity, and
+        False when it works, or work for it is on its way."""
+        tracer, activity = self.tracer, self.tracer.activity
+        if self._has_data_in_flight():
+            await asyncio.sleep(POLL_SECONDS)
+            return False
+        while tracer.rested < seconds:
+            if self._has_work():
+                await asyncio.sleep(POLL_SECONDS)
+                return False
+            passed = await self.instances.rest(seconds - tracer.rested)
+            if self._has_work() or tracer.activity != activity:
+                return False
+            tracer.rested += passed
+            if self._is_idle_for(BUSY_SECONDS + seconds):
+                return True
+        return not self._has_data_in_flight()
+
+    async def _rest_on(self) -> float:
+        """Let a settled operator rest for as long again; return for how long it has rested. If it
+        goes on, return 0.0 when it has settled."""
+        before = self.tracer.rested
+        if not await self._rest_until(before + self._pace.quiet):
+            await self._settle()
+        return max(0.0, self.tracer.rested - before)
+
+    def _is_idle_for(self, seconds: float) -> bool:
+        """Whether nothing has happened for so many real seconds."""
+        return asyncio.get_running_loop().time() - self.tracer.last_activity > seconds
+
+    def _has_data_in_flight(self) -> bool:
+        """Whether the operator has yet to receive something, or the server, and may still do so."""
+        return is_in_flight() and not self._is_idle_for(BUSY_SECONDS)
+
+    def _has_work(self) -> bool:
+        """Whether work for the operator is on its way, or it waits for the server."""
+        is_busy = self.tracer.open_requests or self.instances.is_changing
+        return bool(is_busy) or self.injector.gates.backlog
 
     async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
         """Return the objects, when they are as expected, or patience is over and the operator has
         tried again."""
-        loop = asyncio.get_running_loop()
-        deadline, attempt = loop.time() + self._pace.patience, 0.0
-        limit = loop.time() + MAX_RETRY_SECONDS
+        patience, rested = self._pace.patience, 0.0
         while True:
             objects = await self._state()
-            is_expected = expected is None or not expected.differences(objects)
-            if not is_expected:
-                attempt = max(attempt, self._next_attempt(objects))
-            if is_expected or loop.time() > max(deadline, min(attempt, limit)):
+            if expected is None or not expected.differences(objects):
                 return objects
-            await asyncio.sleep(self._pace.quiet)
-            await self._settle()
+            patience = max(patience, self._patience_for_retry(objects, rested))
+            if rested >= patience or self._look_for_loops():
+                return objects
+            rested += await self._rest_on()
 
-    def _next_attempt(self, objects: Mapping[ObjectRef, Tree]) -> float:
-        """Return the loop's time at which the operator has tried again, if the objects say when it
-        will; else, and in a plain run, the present time."""
+    def _patience_for_retry(self, objects: Mapping[ObjectRef, Tree], rested: float) -> float:
+        """Return for how long the operator must rest in all before it has tried again, if the
+        objects say when it will; 0.0 if they do not, and in a plain run."""
         seconds = seconds_to_retry(objects.values(), time.time()) if self._pace.patience else 0.0
-        patience = self._pace.patience if seconds else 0.0
-        return asyncio.get_running_loop().time() + seconds + patience
+        longest = MAX_RETRY_SECONDS + self._pace.patience
+        return min(longest, rested + seconds + self._pace.patience) if seconds else 0.0
 
     async def _state(self) -> dict[ObjectRef, Tree]:
         assert self._clean is not None
         return await read_state(self._server, self._clean)
 
-    # The operator's instances: a Director.
-
-    async def crash(self, instance: int) -> None:
-        """Kill an instance; return when it has ended."""
-        self.injector.dead.add(instance)
-        await self._end(instance, "kill")
-
-    async def crash_all(self) -> None:
-        """Kill all instances; return when they have ended."""
-        for instance in list(self._programs):
-            await self.crash(instance)
-
-    async def stop_oldest(self) -> None:
-        """Stop the oldest instance as a rolling update does; return when it has ended."""
-        self.launcher = self._setup.launcher
-        if self._programs:
-            await self._end(min(self._programs), "stop")
-
-    def restart(self) -> int:
-        """Start an instance soon; return its number."""
-        number = self._new_number()
-        self.begin_soon(self._launch(number))
-        return number
-
-    def begin_soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what a settled run waits for; not in the context of the request that causes it."""
-        task = asyncio.create_task(work, context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    # What an injector asks for: a Director.
 
     def take_over(self, instance: int) -> None:
         """Pause an instance until another one works in its place; return at once."""
         self.injector.gates.pause(instance)
-        if instance in self._programs:
-            self._programs[instance].pause()
-        self.begin_soon(self._take_over(instance))
+        self.instances.pause(instance)
+        self.instances.begin_soon(self._take_over(instance))
 
     async def _take_over(self, paused: int) -> None:
-        loop = asyncio.get_running_loop()
-        number = self._new_number()
+        loop, instances = asyncio.get_running_loop(), self.instances
+        number = instances.new_number()
         deadline = loop.time() + self._pace.settle
-        await self._launch(number)
-        while self._is_running and loop.time() < deadline:
-            idle = loop.time() - self.tracer.last_activity
-            if self.tracer.has_lease(number) and idle > self._pace.quiet:
+        await instances.launch(number)
+        while instances.is_running and loop.time() < deadline:
+            passed = await instances.rest(self._pace.quiet)
+            self.tracer.rested += passed
+            if self.tracer.has_lease(number) and self.tracer.rested >= self._pace.quiet:
                 break
             await asyncio.sleep(POLL_SECONDS)
         self.injector.gates.resume(paused)
-        if paused in self._programs:
-            self._programs[paused].resume()
+        instances.resume(paused)
 
     async def write_as_other(self, reference: ObjectRef) -> None:
         """Change an object as another writer does."""
@@ -404,14 +432,16 @@ class Session:
             before = self.tracer.operator_requests
             await self.jump(AGE_SECONDS)
             self.tracer.mark("ten minutes have passed, and the server ends watches")
-            self._server.faults.end_watches(user=self._user).remove()
-            await asyncio.sleep(WATCH_SECONDS)
+            self._server.faults.end_watches(user=self.instances.user).remove()
+            rested = 0.0
+            while rested < WATCH_SECONDS:
+                rested += max(POLL_SECONDS, await self.instances.rest(WATCH_SECONDS - rested))
             await self._settle()
             self._idle_requests.append(self.tracer.operator_requests - before)
 
     async def obstruct(self, action: str, request: Request) -> None:
         """Make the server refuse writes that are like a request, in the way of an action."""
-        await self._obstacles.put(action, request, self._user)
+        await self._obstacles.put(action, request, self.instances.user)
 
     async def clear_obstacles(self) -> None:
         """Let the server accept all writes again."""
@@ -419,66 +449,7 @@ class Session:
 
     def expire_watches(self, resource: str) -> None:
         """End the operator's watches of a resource with 410 Expired."""
-        self._server.faults.expire_watches(resource=resource, user=self._user).remove()
-
-    def _new_number(self) -> int:
-        """Return the number of a new instance, whose requests are expected from now on."""
-        self._number += 1
-        return self._number
-
-    async def _launch(self, instance: int) -> None:
-        """Start an instance; return when it has sent its first requests, or has ended."""
-        path, token = self._kubeconfig()
-        self.injector.instances[f"Bearer {token}"] = instance
-        assert self.launcher is not None
-        program = await self.launcher.launch(path, self._on_exit)
-        self._programs[instance] = program
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + START_SECONDS
-        while self._is_running and loop.time() < deadline:
-            if program.exit_status is not None or instance in self.injector.dead:
-                return
-            if self.tracer.has_started(instance, self._pace.watches):
-                return
-            await asyncio.sleep(POLL_SECONDS)
-
-    def _on_exit(self, status: int) -> None:
-        """Record an exit, and start the operator again, as a Deployment does."""
-        self.tracer.record_exit(status)
-        if self._is_running and self._restarts < MAX_RESTARTS:
-            self._restarts += 1
-            self.restart()
-
-    def _kubeconfig(self) -> tuple[Path, str]:
-        user = self._user
-        groups = _groups(self._setup.user)
-        token = self._server.add_token(user, groups)
-        self._tokens.append(token)
-        return self._server.write_kubeconfig("default", token=token), token
-
-    async def _end(self, instance: int, how: str) -> None:
-        program = self._programs.pop(instance, None)
-        if program is not None:
-            await (program.kill() if how == "kill" else program.stop())
-            self._outputs.append(program.output)
-
-    async def _stop_all(self) -> None:
-        for instance in list(self._programs):
-            await self._end(instance, "kill")
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        for instance in list(self._programs):
-            await self._end(instance, "kill")
-        for token in self._tokens:
-            self._server.remove_token(token)
-        self._tokens.clear()
-
-
-def _groups(user: str) -> tuple[str, ...]:
-    """Return the groups of the operator's user: those of a ServiceAccount, or administrators."""
-    if user.startswith("system:serviceaccount:"):
-        return ("system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}")
-    return () if user else ("system:masters",)
+        self._server.faults.expire_watches(resource=resource, user=self.instances.user).remove()
 
 
 @asynccontextmanager

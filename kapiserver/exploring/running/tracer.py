@@ -50,6 +50,27 @@ class Sender(Struct, frozen=True):
     instance: int
 
 
+class _StoredEvent(Struct, frozen=True, eq=False):
+    """A commit whose objects are not decoded yet, with the fields of Commit."""
+
+    position: int
+    event: KVEvent
+    object: ObjectRef
+    operation: str
+    actor: str
+    request: int | None
+
+
+class Trace(Struct, frozen=True, eq=False):
+    """What a tracer has recorded so far; a later run can go on from it."""
+
+    position: int = 0
+    requests: tuple[Request, ...] = ()
+    events: tuple[_StoredEvent, ...] = ()
+    watches: tuple[OpenedWatch, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
 class Tracer(EventSink):
     """The record of one run of one server; used on the server's loop."""
 
@@ -58,25 +79,41 @@ class Tracer(EventSink):
         self._loop = asyncio.get_running_loop()
         self.revision = 0
         """The revision of the newest commit."""
+        self.longest_rest = 0.0
+        """The longest time for which an operator waited and then went on, in one step."""
         self.begin()
 
-    def begin(self) -> None:
-        """Forget everything, for a new run."""
-        self._position = 0
-        self._requests: list[Request] = []
+    def begin(self, earlier: Trace = Trace()) -> None:  # noqa: B008 - frozen
+        """Forget everything, for a new run; `earlier` is what happened in it before."""
+        self._position = earlier.position
+        self._requests = list(earlier.requests)
         self._open: dict[int, Request] = {}
-        self._events: list[tuple[int, KVEvent, ObjectRef, str, str, int | None]] = []
-        self._watches: list[OpenedWatch] = []
-        self._marks: list[Mark] = []
+        self._events = list(earlier.events)
+        self._watches = list(earlier.watches)
+        self._marks = list(earlier.marks)
         self._exits: list[Exit] = []
+        self._begun_at = earlier.position
+        self._operator_writes = 0
         self._since_commit: set[tuple[object, ...]] = set()
         self.workload_objects: set[ObjectRef] = set()
         """The objects that the workload writes at present."""
         self.other_objects: set[ObjectRef] = set()
         """The objects that a plan writes at present."""
-        self.longest_gap = 0.0
-        """The longest time between an activity and the operator's next one, in one step."""
+        self.activity = 0
+        """How often something has happened after which a run must settle again."""
         self.last_activity = self._loop.time()
+        self.rested = 0.0
+        """Seconds of the operator's time for which it has waited since the last activity."""
+
+    def trace(self) -> Trace:
+        """Return what was recorded so far."""
+        return Trace(
+            self._position,
+            tuple(self._requests),
+            tuple(self._events),
+            tuple(self._watches),
+            tuple(self._marks),
+        )
 
     def next_position(self) -> int:
         """Return the position of what happens now."""
@@ -101,9 +138,18 @@ class Tracer(EventSink):
             for request in self._requests
         )
 
+    @property
+    def operator_writes(self) -> int:
+        """The requests of the operator in this run that write, Leases left out."""
+        return self._operator_writes
+
     def has_started(self, instance: int, watches: int) -> bool:
         """Whether an instance has sent a request and opened so many watches."""
-        requests = [request for request in self._requests if request.instance == instance]
+        requests = [
+            request
+            for request in self._requests
+            if request.instance == instance and request.position > self._begun_at
+        ]
         return bool(requests) and watches <= sum(item.verb == "watch" for item in requests)
 
     def has_lease(self, instance: int) -> bool:
@@ -116,17 +162,12 @@ class Tracer(EventSink):
     def mark(self, text: str, step: int | None = None) -> None:
         """Record the start of a step, or what a plan does."""
         self._marks.append(Mark(self.next_position(), text, step))
-        self.last_activity = self._loop.time()
+        self._touch(WORKLOAD)
 
     def record_exit(self, status: int) -> None:
         """Record that the operator has ended."""
         self._exits.append(Exit(self.next_position(), status))
-        self.last_activity = self._loop.time()
-
-    @property
-    def exits(self) -> int:
-        """The number of exits."""
-        return len(self._exits)
+        self._touch(OPERATOR)
 
     # Requests.
 
@@ -147,10 +188,10 @@ class Tracer(EventSink):
         )
         self._requests.append(request)
         self._open[id(http)] = request
-        if info.verb == "watch":
-            if sender.instance:
-                self._watches.append(OpenedWatch(request.position, resource, info.namespace))
-            self._open.pop(id(http))
+        if info.verb == "watch" and sender.instance:
+            self._watches.append(OpenedWatch(request.position, resource, info.namespace))
+        if request.is_write and sender.instance and resource != LEASES:
+            self._operator_writes += 1
         self._note_activity(request)
         return request
 
@@ -165,14 +206,19 @@ class Tracer(EventSink):
             self._touch(request.actor)
 
     def _touch(self, actor: str) -> None:
-        now = self._loop.time()
-        if actor == OPERATOR and self._marks:
-            self.longest_gap = max(self.longest_gap, now - self.last_activity)
-        self.last_activity = now
+        if actor != WORKLOAD and self._marks:
+            self.longest_rest = max(self.longest_rest, self.rested)
+        self.rested = 0.0
+        self.activity += 1
+        self.last_activity = self._loop.time()
 
     def request_of(self, http: HttpRequest) -> Request | None:
         """Return the record of a request that has no response yet."""
         return self._open.get(id(http))
+
+    def begin_watch(self, http: HttpRequest) -> None:
+        """Record that a watch has its response, which goes on."""
+        self._open.pop(id(http), None)
 
     def close_request(self, http: HttpRequest, status: int) -> None:
         """Record the response to a request, 0 for none."""
@@ -197,7 +243,7 @@ class Tracer(EventSink):
             if request is not None:
                 request.commits.append(position)
             number = None if request is None else request.position
-            self._events.append((position, event, reference, operation, actor, number))
+            self._events.append(_StoredEvent(position, event, reference, operation, actor, number))
             if reference.resource != LEASES:
                 self._since_commit.clear()
                 self._touch(actor)
@@ -207,6 +253,11 @@ class Tracer(EventSink):
 
     def on_closed(self, error: Exception | None) -> None:
         """Keep what was recorded."""
+
+    def is_lease(self, key: str) -> bool:
+        """Whether the object of a key is a Lease."""
+        reference = self._reference(key)
+        return reference is not None and reference.resource == LEASES
 
     def _reference(self, key: str) -> ObjectRef | None:
         """Return the object of a key; None for keys without an object and for Events."""
@@ -241,17 +292,18 @@ class Tracer(EventSink):
 
     def _commits(self) -> list[Commit]:
         commits, last = [], dict[str, Tree | None]()
-        for position, event, reference, operation, actor, request in self._events:
+        for item in self._events:
+            event = item.event
             old = last.get(event.key) or self._tree(event.key, event.previous)
             last[event.key] = new = self._tree(event.key, event.value)
             commits.append(
                 Commit(
-                    position=position,
+                    position=item.position,
                     revision=event.revision,
-                    actor=actor,
-                    request=request,
-                    object=reference,
-                    operation=operation,
+                    actor=item.actor,
+                    request=item.request,
+                    object=item.object,
+                    operation=item.operation,
                     old=old,
                     new=new,
                 )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +66,22 @@ def dumped_objects(
     unchanged   keys and values to leave out
     """
     left_out = {(item.key, item.value) for item in unchanged}
+    changed = sorted(
+        (item for item in items if (item.key, item.value) not in left_out),
+        key=attrgetter("key"),
+    )
+    keys = [item.key for item in changed]
     objects = []
     for resource in resources:
         codec = server.stores.get(resource).codec
         scope = codec.scope(namespace) if not namespace or resource.namespaced else None
-        for item in items:
-            if scope is not None and item.key.startswith(scope):
-                if (item.key, item.value) in left_out:
-                    continue
-                tree = codec.tree(Entry(codec, item.key, item.value, item.revision))
-                objects.append(in_version(server.scheme, tree, preferred_version(resource)))
+        if scope is None:
+            continue
+        for item in islice(changed, bisect_left(keys, scope), None):
+            if not item.key.startswith(scope):
+                break
+            tree = codec.tree(Entry(codec, item.key, item.value, item.revision))
+            objects.append(in_version(server.scheme, tree, preferred_version(resource)))
     return sorted(objects, key=_order)
 
 

@@ -31,6 +31,19 @@ def binaries() -> Path | None:
     return None
 
 
+def binaries_with_tls() -> Path | None:
+    """The folder of programs that were built with TLS, as those of Linux distributions; the
+    package's were not."""
+    for folder in (binaries(), *sorted(Path("/usr/lib/postgresql").glob("*/bin"))):
+        if folder is not None and (folder / "initdb").exists():
+            options = subprocess.run(
+                [folder / "pg_config", "--configure"], check=True, capture_output=True, text=True
+            ).stdout
+            if "openssl" in options:
+                return folder
+    return None
+
+
 def _other_user() -> dict[str, str]:
     """How to start a program of PostgreSQL, which refuses to run as root."""
     if os.getuid():
@@ -42,8 +55,8 @@ class Server:
     """One PostgreSQL server with a data directory of its own. It does not wait for the disk unless
     `flags` say so: `-c fsync=on`."""
 
-    def __init__(self, flags: Sequence[str] = ()) -> None:
-        programs = binaries()
+    def __init__(self, flags: Sequence[str] = (), programs: Path | None = None) -> None:
+        programs = programs or binaries()
         assert programs is not None, "no PostgreSQL is installed"
         self._programs = programs
         self.port = free_port()
@@ -61,6 +74,11 @@ class Server:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     @property
+    def local_url(self) -> str:
+        """The address of its database by its Unix socket."""
+        return f"postgresql://postgres@/postgres?host={self._folder}&port={self.port}"
+
+    @property
     def pid(self) -> int:
         """The first of its processes; the others are its children."""
         assert self._process is not None
@@ -70,6 +88,14 @@ class Server:
     def data(self) -> Path:
         """The data directory."""
         return self._folder / "data"
+
+    def add_file(self, name: str, content: str) -> None:
+        """Write a file of the data directory, before the server starts."""
+        path = self.data / name
+        path.write_text(content)
+        path.chmod(0o600)
+        if not os.getuid():
+            shutil.chown(path, "nobody")
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(

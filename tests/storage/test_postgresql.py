@@ -9,6 +9,7 @@ import shutil
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +36,13 @@ from kapiserver.storage.postgresql.store import (
     open_postgresql,
 )
 from tests.clock import ManualClock
-from tests.storage.postgresql_server import Server, binaries, shared_postgresql
+from tests.storage.certificates import Certificates
+from tests.storage.postgresql_server import (
+    Server,
+    binaries,
+    binaries_with_tls,
+    shared_postgresql,
+)
 from tests.storage.recorder import Recorder
 
 asyncpg = pytest.importorskip("asyncpg")
@@ -438,3 +445,61 @@ async def test_a_silent_connection(opened: Open, monkeypatch: pytest.MonkeyPatch
         await one._connections._listening.execute("UNLISTEN *")
         await two.create("/a/x", b"")
         await recorder.count(1)
+
+
+async def test_tls(opened: Open, tmp_path: Path) -> None:
+    """Both sides verify certificates; a server of another authority, and a client without a
+    certificate, are refused."""
+    ours, theirs = Certificates(tmp_path, "ours"), Certificates(tmp_path, "theirs")
+    if (programs := binaries_with_tls()) is None:
+        pytest.skip("no PostgreSQL with TLS is installed")
+    files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "ssl_ca_file": "ca.crt"}
+    settings = ["-c", "ssl=on"]
+    for name, file in files.items():
+        settings += ["-c", f"{name}={file}"]
+    server = Server(settings, programs)
+    server.add_file("server.crt", ours.server.read_text())
+    server.add_file("server.key", ours.server.with_suffix(".key").read_text())
+    server.add_file("ca.crt", ours.ca.read_text())
+    server.add_file("pg_hba.conf", "local all all trust\nhostssl all all 127.0.0.1/32 cert\n")
+    server.start()
+    try:
+        await run_sql("CREATE ROLE client LOGIN SUPERUSER", url=server.local_url)
+        url = server.url.replace("postgres@", "client@")
+        client = f"sslcert={ours.client}&sslkey={ours.client.with_suffix('.key')}"
+        verified = f"{url}?sslmode=verify-full&sslrootcert="
+        async with opened(f"{verified}{ours.ca}&{client}") as view:
+            await view.create("/a/x", b"")
+        for address in (
+            f"{verified}{theirs.ca}&{client}",
+            f"{verified}{ours.ca}",
+            f"{url}?sslmode=disable",
+        ):
+            with pytest.raises(Unavailable):
+                async with opened(address):
+                    pass
+        with pytest.raises(OSError, match="missing"):
+            async with opened(f"{verified}{tmp_path / 'missing'}"):
+                pass
+    finally:
+        server.remove()
+
+
+async def test_passwords(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The password comes from a file or the environment; a wrong one is refused."""
+    server = Server()
+    server.add_file("pg_hba.conf", "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+    server.start()
+    try:
+        await run_sql("ALTER ROLE postgres PASSWORD 'secret'", url=server.local_url)
+        file = tmp_path / "passwords"
+        file.write_text("*:*:*:*:secret\n")
+        file.chmod(0o600)
+        async with opened(f"{server.url}?passfile={file}") as view:
+            await view.create("/a/x", b"")
+        monkeypatch.setenv("PGPASSWORD", "wrong")
+        with pytest.raises(Refused, match="password authentication failed"):
+            async with opened(server.url):
+                pass
+    finally:
+        server.remove()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -23,6 +24,8 @@ CONNECT_SECONDS = 5.0
 """Seconds that a new connection may take, unless the address has a `connect_timeout`."""
 OTHER_CONNECTIONS = 2
 """The connection that writes and the one that listens."""
+_FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl"}
+"""Parameters that name a file, which must be readable."""
 _SESSION = {
     "application_name": "kapiserver",
     # Names in statements have their schema, so that no other schema can replace an operator.
@@ -43,7 +46,7 @@ class Connections:
 
     def __init__(self, address: str, *, schema: str, limit: int) -> None:
         """Take the address of a database, `postgresql://...`. Raises ValueError for an address that
-        names no PostgreSQL."""
+        names no PostgreSQL, OSError for certificate files that cannot be read."""
         self._address, self._options = _connect_options(address)
         self._schema = schema
         self._limit = limit
@@ -52,8 +55,8 @@ class Connections:
         self._listening: asyncpg.Connection | None = None
 
     async def open(self) -> None:
-        """Connect and create missing tables. Raises Refused, Unavailable, OSError for certificate
-        files that cannot be read, ValueError for an address that asyncpg refuses."""
+        """Connect and create missing tables. Raises Refused, Unavailable, ValueError for an address
+        that asyncpg refuses."""
         if not self._schema or len(channel_of(self._schema)) > 63:
             raise ValueError(f"--postgresql-schema={self._schema}: want 1 to 52 characters")
         with translate_errors():
@@ -160,12 +163,15 @@ async def _keep_session(_connection: asyncpg.Connection) -> None:
 
 def _connect_options(address: str) -> tuple[str, dict[str, Any]]:
     """Return the address without the parameters that asyncpg does not know, and options of
-    `asyncpg.connect`. Raises ValueError."""
+    `asyncpg.connect`. Raises ValueError, OSError for files that cannot be read."""
     url = urlsplit(address)
     names_database = url.netloc or url.path.strip("/") or url.query
     if not address.startswith("postgresql://") or not names_database:
         raise ValueError(f"{address}: want postgresql://USER@HOST:PORT/DATABASE?PARAMETERS")
     parameters = dict(parse_qsl(url.query, keep_blank_values=True))
+    for name in _FILES & parameters.keys():
+        with Path(parameters[name]).open("rb"):  # asyncpg's error has no name of the file
+            pass
     timeout = float(parameters.pop("connect_timeout", 0) or CONNECT_SECONDS)
     options: dict[str, Any] = {
         "timeout": timeout,

@@ -6,10 +6,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -28,57 +26,26 @@ from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.postgresql import connections, store, write_queue
 from kapiserver.storage.postgresql.config import PostgresqlSettings
 from kapiserver.storage.postgresql.errors import UNKNOWN_OUTCOME
-from kapiserver.storage.postgresql.layout import LAYOUT, quoted
+from kapiserver.storage.postgresql.layout import LAYOUT
 from kapiserver.storage.postgresql.store import (
     EXPIRY_CHECK_SECONDS,
-    PostgresqlConfig,
     PostgresqlStore,
-    open_postgresql,
 )
 from tests.clock import ManualClock
-from tests.storage.certificates import Certificates
 from tests.storage.postgresql_server import (
     Server,
     binaries,
-    binaries_with_tls,
     shared_postgresql,
 )
+from tests.storage.postgresqlkit import Open, opened, run_sql, schema, tables
 from tests.storage.recorder import Recorder
+
+__all__ = ["opened", "schema", "tables"]
 
 asyncpg = pytest.importorskip("asyncpg")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="no PostgreSQL is installed")
 
-Open = Callable[..., AbstractAsyncContextManager[PostgresqlStore]]
 WAIT_SECONDS = 60.0
-
-
-@pytest.fixture
-def schema() -> str:
-    return f'a "b" {uuid.uuid4().hex[:8]}'
-
-
-@pytest.fixture
-def tables(schema: str) -> str:
-    """The test's schema, as a statement names it."""
-    return quoted(schema)
-
-
-@pytest.fixture
-def opened(schema: str, clock: ManualClock) -> Open:
-    """Opens another server's view of the test's schema."""
-
-    @asynccontextmanager
-    async def open_view(url: str = "", **more: object) -> AsyncIterator[PostgresqlStore]:
-        config = PostgresqlConfig(
-            **{"address": url or shared_postgresql().url, "schema": schema} | more  # type: ignore[arg-type]
-        )
-        view = await open_postgresql(config, clock=clock)
-        try:
-            yield view
-        finally:
-            await view.close()
-
-    return open_view
 
 
 @pytest.fixture
@@ -88,15 +55,6 @@ def server() -> Iterator[Server]:
     server.start()
     yield server
     server.remove()
-
-
-async def run_sql(query: str, *args: object, url: str = "") -> list[tuple[object, ...]]:
-    """Run one statement as the administrator."""
-    connection = await asyncpg.connect(url or shared_postgresql().url)
-    try:
-        return [tuple(row) for row in await connection.fetch(query, *args)]
-    finally:
-        await connection.close()
 
 
 async def answers(view: PostgresqlStore) -> None:
@@ -329,20 +287,6 @@ async def test_a_server_that_only_reads(opened: Open, server: Server) -> None:
             await view.writable()
 
 
-async def test_least_rights(opened: Open, tables: str) -> None:
-    """The owner of a schema needs no other right; a role without one is refused."""
-    role = f"r{uuid.uuid4().hex[:8]}"
-    url = shared_postgresql().url.replace("postgres@", f"{role}@")
-    await run_sql(f"CREATE ROLE {role} LOGIN")
-    with pytest.raises(Refused, match="permission denied"):
-        async with opened(url):
-            pass
-    await run_sql(f"CREATE SCHEMA {tables} AUTHORIZATION {role}")
-    async with opened(url) as view:
-        await view.create("/a/x", b"")
-        await view.compact(await view.current_revision())
-
-
 async def test_servers_that_start_together(opened: Open) -> None:
     """Servers that create the tables at the same time take turns."""
     async with opened() as one, opened() as two, opened() as three:
@@ -447,59 +391,12 @@ async def test_a_silent_connection(opened: Open, monkeypatch: pytest.MonkeyPatch
         await recorder.count(1)
 
 
-async def test_tls(opened: Open, tmp_path: Path) -> None:
-    """Both sides verify certificates; a server of another authority, and a client without a
-    certificate, are refused."""
-    ours, theirs = Certificates(tmp_path, "ours"), Certificates(tmp_path, "theirs")
-    if (programs := binaries_with_tls()) is None:
-        pytest.skip("no PostgreSQL with TLS is installed")
-    files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "ssl_ca_file": "ca.crt"}
-    settings = ["-c", "ssl=on"]
-    for name, file in files.items():
-        settings += ["-c", f"{name}={file}"]
-    server = Server(settings, programs)
-    server.add_file("server.crt", ours.server.read_text())
-    server.add_file("server.key", ours.server.with_suffix(".key").read_text())
-    server.add_file("ca.crt", ours.ca.read_text())
-    server.add_file("pg_hba.conf", "local all all trust\nhostssl all all 127.0.0.1/32 cert\n")
-    server.start()
-    try:
-        await run_sql("CREATE ROLE client LOGIN SUPERUSER", url=server.local_url)
-        url = server.url.replace("postgres@", "client@")
-        client = f"sslcert={ours.client}&sslkey={ours.client.with_suffix('.key')}"
-        verified = f"{url}?sslmode=verify-full&sslrootcert="
-        async with opened(f"{verified}{ours.ca}&{client}") as view:
-            await view.create("/a/x", b"")
-        for address in (
-            f"{verified}{theirs.ca}&{client}",
-            f"{verified}{ours.ca}",
-            f"{url}?sslmode=disable",
-        ):
-            with pytest.raises(Unavailable):
-                async with opened(address):
-                    pass
-        with pytest.raises(OSError, match="missing"):
-            async with opened(f"{verified}{tmp_path / 'missing'}"):
-                pass
-    finally:
-        server.remove()
-
-
-async def test_passwords(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The password comes from a file or the environment; a wrong one is refused."""
-    server = Server()
-    server.add_file("pg_hba.conf", "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
-    server.start()
-    try:
-        await run_sql("ALTER ROLE postgres PASSWORD 'secret'", url=server.local_url)
-        file = tmp_path / "passwords"
-        file.write_text("*:*:*:*:secret\n")
-        file.chmod(0o600)
-        async with opened(f"{server.url}?passfile={file}") as view:
-            await view.create("/a/x", b"")
-        monkeypatch.setenv("PGPASSWORD", "wrong")
-        with pytest.raises(Refused, match="password authentication failed"):
-            async with opened(server.url):
-                pass
-    finally:
-        server.remove()
+async def test_close_during_a_check(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store closes while it checks its connections."""
+    monkeypatch.setattr(store, "CHECK_SECONDS", 0.0)
+    for _ in range(5):
+        async with asyncio.timeout(WAIT_SECONDS), opened() as view:
+            for _ in range(1_000_000):
+                if view._next_revision_read is not None:  # a check reads the revision
+                    break
+                await asyncio.sleep(0)

@@ -292,9 +292,9 @@ class PostgresqlStore(KV):
         self._revision_changed = asyncio.Event()
 
     async def _run_reading(self) -> None:
-        """Read the events of other servers from the log, for ever."""
+        """Read the events of other servers from the log, until the store is closed."""
         pause = RETRY_SECONDS
-        while True:
+        while not self._closed:
             await self._wake_reader.wait()
             self._wake_reader.clear()
             try:
@@ -348,8 +348,8 @@ class PostgresqlStore(KV):
         await self._connections.listen(self._learn_of, self._lost.set)
 
     async def _run_listening(self) -> None:
-        """Replace the connection that listens when it ends, for ever."""
-        while True:
+        """Replace the connection that listens when it ends, until the store is closed."""
+        while not self._closed:
             try:
                 async with asyncio.timeout(CHECK_SECONDS):
                     await self._lost.wait()
@@ -369,7 +369,7 @@ class PostgresqlStore(KV):
 
     async def _listen_again(self) -> None:
         pause = RETRY_SECONDS
-        while True:
+        while not self._closed:
             self._connections.stop_listening()
             try:
                 await self._listen()

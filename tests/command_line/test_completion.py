@@ -19,7 +19,7 @@ from kapiserver.completion_command import SHELLS
 
 CASES = (
     ("kapiserver st", ["storage"]),
-    ("kapiserver storage ", ["backup", "check", "compact", "restore"]),
+    ("kapiserver storage ", ["backup", "check", "compact", "copy", "restore"]),
     ("kapiserver serve --logging-f", ["--logging-format"]),
     ("kapiserver serve --logging-format ", ["json", "text"]),
     ("kapiserver storage check --da", ["--data-dir"]),

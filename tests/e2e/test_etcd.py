@@ -113,7 +113,6 @@ def test_continue_at_the_other_server(servers: tuple[Server, Server]) -> None:
     assert next_page["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-@pytest.mark.slow  # the next test restarts servers, too
 def test_a_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """Objects written before and during a restart of a server exist after it, and watches
     resume."""
@@ -135,6 +134,7 @@ def test_a_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> N
                 assert json.loads(stream.readline()) == {"type": "ADDED", "object": during}
 
 
+@pytest.mark.slow  # test_rolling_restart does the same with servers that share a port
 def test_a_rolling_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """While servers restart one after another under load, every acknowledged write is kept, and a
     watch that switches servers gets each event once."""

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from kapiserver.apiserver.authentication import client_authorities
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
@@ -144,9 +145,10 @@ def test_serving_certificate(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert "tls.key" in records[0].getMessage()
 
 
-def test_client_ca(tmp_path: Path) -> None:
+def test_client_ca(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client CA that is added is trusted by new connections. One that is removed is not trusted
     any more, by open connections neither, nor if the client resumes its TLS session."""
+    monkeypatch.setattr(client_authorities, "CHECK_SECONDS", 0)
     first, second = _certificates(tmp_path / "1"), _certificates(tmp_path / "2")
     config = Config.of(cert_dir=tmp_path / "server", client_ca_file=tmp_path / "ca.crt")
     assert config.authentication.client_ca_file is not None

@@ -282,8 +282,10 @@ def _file_watch(
 
 
 def _peers(config: Config, kv: KV, basis: _Basis, file_watch: FileWatch) -> PeerProxy | None:
-    if config.peers.peer_ca_file is None or not kv.shared:
+    if config.peers.peer_ca_file is None:
         return None
+    if not kv.shared:
+        raise ValueError("--peer-ca-file needs a store that servers share")
     from kapiserver.apiserver.peers.peer_leases import PeerLeases  # most servers have no peers
     from kapiserver.apiserver.peers.peer_proxy import make_peer_proxy
 

@@ -182,3 +182,5 @@ def test_refused_flags(tmp_path: Path, etcd: Member) -> None:
     ):
         with pytest.raises(AssertionError, match=text):
             start(tmp_path, store, *flags)
+    with pytest.raises(AssertionError, match="--peer-ca-file needs a store that servers share"):
+        start(tmp_path, f"--storage=sqlite:{tmp_path / 'store.db'}", ca)

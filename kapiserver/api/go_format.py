@@ -41,6 +41,20 @@ def _shortest_float(value: float) -> str:
     return f"{number:f}"
 
 
+def go_syntax(value: Value) -> str:
+    """Format a value of type interface{} as `fmt.Sprintf("%#v", value)` does."""
+    if value is None:
+        return "interface {}(nil)"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, dict):
+        members = (f"{quote(name)}:{go_syntax(value[name])}" for name in sorted(value))
+        return f"map[string]interface {{}}{{{', '.join(members)}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+    return go_value(value)
+
+
 def quote(text: str) -> str:
     """Format a text as `%q` does (strconv.Quote); lone surrogates stand for bytes that are not
     UTF-8."""

@@ -397,13 +397,16 @@ def _without_managed_fields(obj: Tree) -> Tree:
 
 
 def object_description(config: Tree) -> str:
-    """Describe an object as messages do: `namespace/name; version, Kind=kind`."""
+    """Describe an object as messages do: `namespace/name; group/version, Kind=kind`."""
     metadata = config.get("metadata") or {}
+    name = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    return f"{name}; {kind_description(config)}"
+
+
+def kind_description(config: Tree) -> str:
+    """Describe a kind as messages do: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`."""
     version = config.get("apiVersion") or ""
-    return (
-        f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; "
-        f"{version}, Kind={config.get('kind') or ''}"
-    )
+    return f"{version if '/' in version else f'/{version}'}, Kind={config.get('kind') or ''}"
 
 
 def _cap_updaters(managers: Managers) -> Managers:

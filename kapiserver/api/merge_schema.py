@@ -193,15 +193,23 @@ def _item(shape: Scalar | Message) -> Node:
     return _SCALARS[shape.name] if isinstance(shape, Scalar) else schema_of(shape.type)
 
 
+_ZEROS: Mapping[str, Value] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0}
+"""The zero of each scalar that OpenAPI gives as the default of a field without `omitempty`."""
+
+
+def _default_of_key(key: Field) -> Value:
+    """Return the value of a key that an item omits, None if the item must have the key."""
+    if key.options.default is not None or not key.options.always:
+        return key.options.default
+    return _ZEROS.get(key.shape.name) if isinstance(key.shape, Scalar) else None
+
+
 def _list(item: Scalar | Message, options: FieldOptions) -> ListNode:
     if options.set:
         return ListNode(_item(item), relation="set")
     if not options.keys or options.atomic:
         return ListNode(_item(item))
     assert isinstance(item, Message)
-    defaults = {
-        flat.field.name: flat.field.options.default
-        for flat in item.type.flat_fields()
-        if flat.field.name in options.keys and flat.field.options.default is not None
-    }
+    keys = (flat.field for flat in item.type.flat_fields() if flat.field.name in options.keys)
+    defaults = {key.name: default for key in keys if (default := _default_of_key(key)) is not None}
     return ListNode(_item(item), relation="map", keys=options.keys, defaults=defaults)

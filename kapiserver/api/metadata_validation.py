@@ -196,8 +196,8 @@ def validate_annotations(annotations: Mapping[str, str] | None, path: Path) -> l
 def _validate_owners(owners: Sequence[Tree], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     controller = ""
-    for owner in owners:
-        errors.extend(_validate_owner(owner, path))
+    for index, owner in enumerate(owners):
+        errors.extend(_validate_owner(owner, path[index]))
         if not owner.get("controller"):
             continue
         current = f"{owner.get('kind') or ''}/{owner.get('name') or ''}"
@@ -215,10 +215,13 @@ def _validate_owners(owners: Sequence[Tree], path: Path) -> list[FieldError]:
 def _validate_owner(owner: Tree, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
-    if version.count("/") > 1 or not version.rpartition("/")[2]:
-        errors.append(invalid(path / "apiVersion", version, "version must not be empty"))
+    if not version:
+        errors.append(required(path / "apiVersion", "must not be empty"))
+    elif version.count("/") > 1 or not version.rpartition("/")[2]:
+        detail = "must be <group>/<version> or <version>"
+        errors.append(invalid(path / "apiVersion", version, detail))
     errors.extend(
-        invalid(path / name, "", "must not be empty")
+        required(path / name, "must not be empty")
         for name in ("kind", "name", "uid")
         if not owner.get(name)
     )

@@ -130,9 +130,10 @@ _NOT_ENV_NAME = (
 _NOT_PORT_CHARACTERS = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
 
 
-def max_length(limit: int) -> str:
-    """Return the message for a value of more than `limit` bytes."""
-    return f"must be no more than {limit} bytes"
+def max_length(limit: int, unit: str = "bytes") -> str:
+    """Return the message for a value of more than `limit` bytes, which kube-apiserver calls
+    characters for names of DNS and keys of ConfigMaps."""
+    return f"must be no more than {limit} {unit}"
 
 
 def inclusive_range(low: int, high: int) -> str:
@@ -158,10 +159,12 @@ def _has_form(
     return bool(value) and value[0] in first and value[-1] in last and inner.issuperset(value)
 
 
-def _check_length(value: str, limit: int, *, is_valid: object, message: str) -> list[str]:
+def _check_length(
+    value: str, limit: int, *, is_valid: object, message: str, unit: str = "characters"
+) -> list[str]:
     if is_valid and len(value) <= limit and value.isascii():
         return []
-    messages = [max_length(limit)] if byte_length(value) > limit else []
+    messages = [max_length(limit, unit)] if byte_length(value) > limit else []
     if not is_valid:
         messages.append(message)
     return messages
@@ -234,7 +237,9 @@ def qualified_name(value: str) -> list[str]:
 def label_value(value: str) -> list[str]:
     """Check a label value."""
     is_valid = not value or _is_qualified(value)
-    return _check_length(value, LABEL_MAX, is_valid=is_valid, message=_NOT_LABEL_VALUE)
+    return _check_length(
+        value, LABEL_MAX, is_valid=is_valid, message=_NOT_LABEL_VALUE, unit="bytes"
+    )
 
 
 def c_identifier(value: str) -> list[str]:
@@ -279,7 +284,9 @@ def percent(value: str) -> list[str]:
 
 def port_name(value: str) -> list[str]:
     """Check an IANA service name."""
-    messages = [max_length(PORT_NAME_MAX)] if byte_length(value) > PORT_NAME_MAX else []
+    messages = (
+        [max_length(PORT_NAME_MAX, "characters")] if byte_length(value) > PORT_NAME_MAX else []
+    )
     if not (value and _LABEL.issuperset(value)):
         messages.append(_NOT_PORT_CHARACTERS)
     if not any(character in _LOWER for character in value):

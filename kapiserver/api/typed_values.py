@@ -63,11 +63,10 @@ def _item_step(node: ListNode, item: Value, index: int) -> Step:
             return name_step(node.keys[0], value)
     keys = {}
     for key in node.keys:
-        value = item.get(key)
-        if value is None and node.defaults:
-            value = node.defaults.get(key)
-        if value is not None:
-            keys[key] = value
+        if key in item:
+            keys[key] = item[key]
+        elif node.defaults and key in node.defaults:
+            keys[key] = node.defaults[key]
     if not keys:
         key_names = " ".join(f'"{key}"' for key in node.keys)
         raise SchemaMismatch(
@@ -127,21 +126,33 @@ _SCALAR_TYPES: dict[str, frozenset[type]] = {
 
 def _scalar_error(node: ScalarNode, value: Value) -> str:
     if node.kind == "untyped":
-        return ""
+        is_scalar = isinstance(value, str | int | float)
+        return "" if is_scalar else f"expected any scalar, got {_format_value(value)}"
     python_type, name = _SCALAR_KINDS[node.kind]
     is_valid = isinstance(value, python_type) and (
         node.kind == "boolean" or not isinstance(value, bool)
     )
-    return "" if is_valid else f"expected {name}, got {_format_value(value)}"
+    return "" if is_valid else f"expected {name}, got {_format_scalar(node, value)}"
+
+
+def _format_scalar(node: ScalarNode, value: Value) -> str:
+    """Format a value that is no scalar of its type, as structured-merge-diff does: the type where a
+    number is expected (`%T`), the value in Go's syntax where a string is (`%#v`)."""
+    from kapiserver.api.go_format import go_syntax, go_type
+
+    if node.kind == "numeric":
+        return go_type(value)
+    if node.kind == "boolean":
+        return _format_value(value)
+    return f"&value.valueUnstructured{{Value:{go_syntax(value)}}}"
 
 
 def _format_value(value: Value) -> str:
-    """Format a value as Go's %v does in these messages."""
+    """Format a value that is no map, list or scalar, as structured-merge-diff does (`%v` of a
+    pointer to a struct)."""
     from kapiserver.api.go_format import go_value
 
-    if isinstance(value, bool):
-        return f"&value.valueUnstructured{{Value:{str(value).lower()}}}"
-    return f"&value.valueUnstructured{{Value:{go_value(value)}}}"
+    return f"&{{{go_value(value)}}}"
 
 
 def _check_map(node: MapNode, value: Value, path: str, errors: list[str]) -> None:
@@ -149,12 +160,16 @@ def _check_map(node: MapNode, value: Value, path: str, errors: list[str]) -> Non
         errors.append(f"{path}: expected map, got {_format_value(value)}")
         return
     fields, element = node.fields, node.element
+    undeclared = ""
     for name, nested in value.items():
         child = fields.get(name, element)
         if child is None:
-            errors.append(f"{path}.{name}: field not declared in schema")
+            undeclared = undeclared or f"{path}.{name}: field not declared in schema"
         elif child.__class__ is not ScalarNode or type(nested) not in _SCALAR_TYPES[child.kind]:
             _check(child, nested, f"{path}.{name}", errors)
+    if undeclared:
+        # kube-apiserver walks the fields in any order, and stops at the first undeclared one.
+        errors.append(undeclared)
 
 
 def _check_list(node: ListNode, value: Value, path: str, errors: list[str]) -> None:

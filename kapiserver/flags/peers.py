@@ -15,8 +15,8 @@ def add_peer_flags(group: argparse._ArgumentGroup) -> None:
         help="PEM file of the CAs that sign the certificates of the other servers of the store. "
         "With it, requests for resources that this server does not serve, but another one does, "
         "are passed on to that one, and discovery shows what all of them serve. Needs "
-        "--proxy-client-cert-file, and etcd or PostgreSQL as the store. It is read again when it changes. Default: no request is "
-        "passed on.",
+        "--proxy-client-cert-file, and etcd or PostgreSQL as the store. It is read again when it "
+        "changes. Default: no request is passed on.",
     )  # fmt: skip
     group.add_argument(
         "--peer-advertise-ip", default=DEFAULTS.peer_advertise_ip, metavar="IP",

@@ -130,7 +130,7 @@ NEW = [
         'spec.paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'
     ]),
     (P, POLICY, "spec/variables", [{"name": "in", "expression": "1"}], [
-        'spec.variables[0].name: Invalid value: "in": name is not a valid CEL identifier'
+        'spec.variables[0].name: Invalid value: "in": must be a valid CEL identifier'
     ]),
     ("mutatingadmissionpolicies", CHANGING, "", GONE, []),
     ("mutatingadmissionpolicies", CHANGING, "spec/mutations", [], [

@@ -14,6 +14,8 @@ from kapiserver.api import merge_schema, structured_merge
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields_entries import decode_managers, encode_managers
+from kapiserver.api.merge_schema import ANY, ListNode, MapNode
+from kapiserver.api.typed_values import SchemaMismatch, check
 from kapiserver.api.types import Tree
 from tests.ownership import (
     CONFIG_MAP,
@@ -202,7 +204,19 @@ def test_status_is_not_owned_through_the_object() -> None:
     ("path", "value", "words"),
     [
         (("spec", "nonsense"), 1, ".spec.nonsense: field not declared in schema"),
-        (("spec", "replicas"), "three", ".spec.replicas: expected numeric"),
+        (
+            ("spec", "replicas"),
+            "three",
+            ".spec.replicas: expected numeric (int or float), got string",
+        ),
+        (("spec", "paused"), "x", ".spec.paused: expected boolean, got &{x}"),
+        (
+            ("spec", "template", "spec", "restartPolicy"),
+            {"a": [1, None, "b"]},
+            ".spec.template.spec.restartPolicy: expected string, got "
+            "&value.valueUnstructured{Value:"
+            'map[string]interface {}{"a":[]interface {}{1, interface {}(nil), "b"}}}',
+        ),
         (("metadata", "labels"), [], ".metadata.labels: expected map"),
         (("spec", "template", "spec", "containers"), {}, "containers: expected list"),
         (
@@ -212,8 +226,8 @@ def test_status_is_not_owned_through_the_object() -> None:
         ),
         (
             ("spec", "template", "spec", "containers"),
-            [{"image": "a"}],
-            'associative list with keys has an element that omits all key fields ["name"]',
+            [{"image": "a"}, {"image": "b"}],
+            '.spec.template.spec.containers: duplicate entries for key [name=""]',
         ),
         (("metadata", "managedFields"), [{}], "metadata.managedFields must be nil"),
     ],
@@ -229,6 +243,14 @@ def test_invalid_configurations(path: tuple[str, ...], value: Any, words: str) -
     with pytest.raises(BadObject) as caught:
         obj.apply(config, "me")
     assert words in str(caught.value)
+
+
+def test_item_without_a_key() -> None:
+    """An item of a list of a custom resource must have a key."""
+    node = ListNode(MapNode(element=ANY), relation="map", keys=("name",), defaults={})
+    with pytest.raises(SchemaMismatch, match="omits all key fields"):
+        check(node, [{"image": "a"}], ".spec.list")
+    check(node, [{"name": None}], ".spec.list")
 
 
 def test_owners_across_versions() -> None:

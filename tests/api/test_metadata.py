@@ -60,12 +60,12 @@ NEW = [
     (
         "metadata/ownerReferences",
         [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": ""}],
-        ['metadata.ownerReferences.uid: Invalid value: "": must not be empty'],
+        ["metadata.ownerReferences[0].uid: Required value: must not be empty"],
     ),
     (
         "metadata/ownerReferences",
         [{"apiVersion": "", "kind": "Pod", "name": "p", "uid": "u"}],
-        ['metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty'],
+        ["metadata.ownerReferences[0].apiVersion: Required value: must not be empty"],
     ),
     (
         "metadata/managedFields",

@@ -275,12 +275,39 @@ def test_uid_of_missing_object(apply):
 
 @pytest.mark.parametrize("containers", [[{}], [None], [{"name": "a"}, {"name": "a"}]])
 def test_invalid_list_keys(api, core, containers):
-    """Duplicate or missing list keys are validation errors, with or without apply."""
+    """Duplicate or missing list keys are validation errors, with or without apply. An omitted key
+    has the default of its field."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     pod["spec"] = {"containers": containers}
     assert api.post(f"{core}/pods", pod).status in (400, 422)
     body = yaml.safe_dump(pod).encode()
-    assert api.patch(f"{core}/pods/p?fieldManager=me", body, YAML).status == 400
+    assert api.patch(f"{core}/pods/p?fieldManager=me", body, YAML).status in (400, 422)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resourceVersion": "x"}, 'strconv.ParseUint: parsing "x": invalid syntax'),
+        (
+            {"creationTimestamp": "x"},
+            "failed to convert new object (default/a; /v1, Kind=ConfigMap) to proper version: "
+            'unable to convert unstructured object to /v1, Kind=ConfigMap: parsing time "x" as '
+            '"2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+        ),
+        (
+            {"creationTimestamp": []},
+            "failed to create typed patch object (default/a; /v1, Kind=ConfigMap): "
+            ".metadata.creationTimestamp: expected any scalar, got &{[]}",
+        ),
+    ],
+)
+def test_messages(api, core, change, message):
+    """The messages of refused configurations are those of kube-apiserver 1.37.2."""
+    tree = {"apiVersion": "v1", "kind": "ConfigMap"}
+    tree["metadata"] = {"name": "a", "namespace": "default"} | change
+    body = yaml.safe_dump(tree).encode()
+    response = api.patch(f"{core}/configmaps/a?fieldManager=me", body, YAML)
+    assert (response.status, response.json["message"]) == (400, message)
 
 
 def test_resource_version_is_a_precondition(api, apply):

@@ -134,7 +134,7 @@ def clear_resource_version(obj: Tree) -> None:
     """Clear the resourceVersion of a new object. Raises ResourceVersionSet for a positive number;
     like kube-apiserver, accepts "0" and texts that are not numbers."""
     text = metadata_of(obj).pop("resourceVersion", None) or ""
-    if _is_version(text) and text.strip("0"):
+    if is_version(text) and text.strip("0"):
         raise ResourceVersionSet
 
 
@@ -159,14 +159,14 @@ def check_resource_version(new: Tree, old: Tree, resource: Resource, strategy: S
 def _version(text: str) -> int:
     if not text:
         return 0
-    if not _is_version(text):
+    if not is_version(text):
         detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         error = invalid(Path("metadata") / "resourceVersion", text, detail)
         raise BadObject(f"invalid resource version: {error}")
     return int(text.lstrip("0") or "0")
 
 
-def _is_version(text: str) -> bool:
+def is_version(text: str) -> bool:
     """Report whether Go's strconv.ParseUint accepts a text."""
     if not (text.isascii() and text.isdigit()):
         return False

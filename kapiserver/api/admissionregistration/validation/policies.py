@@ -180,7 +180,7 @@ def _validate_variable(
     if not name.strip():
         yield required(path / "name", "name is not specified")
     elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
-        yield invalid(path / "name", name, "name is not a valid CEL identifier")
+        yield invalid(path / "name", name, "must be a valid CEL identifier")
     expression = variable.get("expression") or ""
     if expression.strip():
         yield from expressions.declare(name, expression, path / "expression")

@@ -6,6 +6,7 @@ Mirrors applyPatcher of k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -14,8 +15,14 @@ from kapiserver.api import last_applied, typed_values
 from kapiserver.api.accessors import annotations_of, uid_of
 from kapiserver.api.errors import BadObject, FieldConflicts
 from kapiserver.api.fieldsets import Fields, difference
+from kapiserver.api.go_format import quote
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.managed_fields import FieldManager, conflict_error, object_description
+from kapiserver.api.managed_fields import (
+    FieldManager,
+    conflict_error,
+    kind_description,
+    object_description,
+)
 from kapiserver.api.managed_fields_entries import Manager, managed_fields_of
 from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.types import Tree, Value
@@ -45,6 +52,7 @@ from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.cache.query import Write, WriteResult
 from kapiserver.storage.errors import ObjectConflict
+from kapiserver.storage.objects.lifecycle import is_version
 
 
 class Configuration(Struct, frozen=True):
@@ -101,8 +109,6 @@ async def apply_configuration(
 
     def change(current: Tree | None) -> Tree:
         live = None if current is None else in_version(server.scheme, current, target.version)
-        if live is None and uid_of(config):
-            raise _uid_mismatch(target, uid_of(config))
         configuration = (
             config if target.view is None else target.view.configuration(live or {}, config)
         )
@@ -111,6 +117,8 @@ async def apply_configuration(
         merged, entries = _merge(
             fields, live, configuration, manager, now, options.get("force") is True
         )
+        if live is None:
+            _check_new(target, config)
         is_kubectl = target.view is None and manager == last_applied.MANAGER
         if is_kubectl and last_applied.ANNOTATION in annotations_of(merged):
             annotated = copy.deepcopy(merged)
@@ -118,7 +126,7 @@ async def apply_configuration(
             merged = merged if annotated == merged else annotated
         if current is not None and merged is live and entries == managed_fields_of(live):
             return current
-        return _to_hub(server, target, merged, entries)
+        return _to_hub(server, target, configuration, merged, entries)
 
     write = Write(may_create=not target.subresource, conditional=names_version(config), cost=cost)
     return await guaranteed_update(server, target, caller, options, change, write)
@@ -197,19 +205,46 @@ def _conflicts_without(error: FieldConflicts, allowed: Fields) -> dict[Manager, 
     return {manager: fields for manager, fields in remaining.items() if fields}
 
 
-def _to_hub(server: Server, target: Target, merged: Tree, entries: list[Tree]) -> Tree:
+def _to_hub(
+    server: Server, target: Target, config: Tree, merged: Tree, entries: list[Tree]
+) -> Tree:
     """Return the merged object in the hub version, with defaults and managedFields set. Raises
     BadRequest."""
     kind = target.version.with_kind(target.resource.kind)
     try:
         tree = decode_tree(server.scheme.type_of(kind), merged, [])
     except CodecError as error:
-        raise BadRequest(str(error)) from None
+        raise _not_typed(config, str(error)) from None
     obj = to_hub(server.scheme, target, tree)
     check_namespace(target, obj)
     check_name(target, obj)
     put_entries(obj, entries)
     return obj
+
+
+_STRUCT_FIELD = re.compile(r"Go struct field \S+(?= of type)")
+"""What the decoder of unstructured objects leaves out of Go's message."""
+
+
+def _not_typed(config: Tree, problem: str) -> BadRequest:
+    """Return the error for a configuration whose values, such as times, cannot be decoded."""
+    if problem.startswith("illegal base64"):
+        problem = f"error decoding from json: {problem}"
+    problem = _STRUCT_FIELD.sub("Go value", problem)
+    return BadRequest(
+        f"failed to convert new object ({object_description(config)}) to proper version: "
+        f"unable to convert unstructured object to {kind_description(config)}: {problem}"
+    )
+
+
+def _check_new(target: Target, config: Tree) -> None:
+    """Check what a configuration says of the stored object, while there is none. Raises
+    ObjectConflict, BadRequest."""
+    version = (config.get("metadata") or {}).get("resourceVersion") or ""
+    if uid_of(config):
+        raise _uid_mismatch(target, uid_of(config))
+    if version and not is_version(version):
+        raise BadRequest(f"strconv.ParseUint: parsing {quote(version)}: invalid syntax")
 
 
 def _uid_mismatch(target: Target, uid: str) -> ObjectConflict:

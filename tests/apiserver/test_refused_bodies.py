@@ -200,6 +200,7 @@ def main(only: str = "") -> None:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+@pytest.mark.slow  # test_cycles.py finds the cycles of usual requests in `make test`
 def test_refused_bodies_are_freed() -> None:
     """No error path keeps a body: each media type, each verb, malformed and invalid values,
     conflicts, users without rights, reviews, options, definitions, webhooks and policies."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import sys
 
+import pytest
+
 from tests.clients.toolchains import FETCH, ROOT, install, run_suite, suite_folder
 
 
+@pytest.mark.slow  # `make test-clients` runs it
 def test_node(suite_environment: dict[str, str]) -> None:
     """The suite in tests/clients/node passes."""
     folder = suite_folder("node", "node", "npm")

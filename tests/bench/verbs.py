@@ -176,8 +176,13 @@ async def create_for_selecting_watchers(target: Target, seconds: float) -> Figur
     client's."""
     await _prepare(target, path("configmaps"), [])
     async with connections(target, WATCHERS) as watchers:
-        for number, watcher in enumerate(watchers):
-            await watcher.start_watch(path("configmaps") + f"?labelSelector=client%3Dc{number}")
+        # At once: a server closes a connection that sends no request for half a minute.
+        await asyncio.gather(
+            *(
+                watcher.start_watch(path("configmaps") + f"?labelSelector=client%3Dc{number}")
+                for number, watcher in enumerate(watchers)
+            )
+        )
 
         async def send(connection: Connection) -> None:
             number = next(_numbers)

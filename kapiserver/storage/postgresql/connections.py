@@ -139,7 +139,7 @@ class Connections:
     async def _pool(self, size: int) -> asyncpg.Pool:
         return await asyncpg.create_pool(
             self._address,
-            min_size=1,
+            min_size=0,  # with a minimum, asyncpg logs each failure while PostgreSQL is down
             max_size=size,
             init=_make_durable,
             reset=_keep_session,

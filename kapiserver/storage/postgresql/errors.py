@@ -38,5 +38,6 @@ def translate_errors(*, writing: bool = False) -> Iterator[None]:
         raise Unavailable(f"postgresql: {error}{unknown if is_broken else ''}") from error
     except TimeoutError as error:
         raise Unavailable(f"postgresql: no answer in time{unknown}") from error
-    except (OSError, asyncpg.InterfaceError) as error:
+    except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        # An internal error of asyncpg tells of a connection that ends while a statement begins.
         raise Unavailable(f"postgresql: {error}{unknown}") from error

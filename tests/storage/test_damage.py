@@ -16,9 +16,10 @@ from kapiserver.cli import main
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import Corrupt, Damaged, StorageError
 from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.kv.writes import Write
 from kapiserver.storage.sqlite import embedded_store
 from kapiserver.storage.sqlite.admin import backup, check, restore
-from kapiserver.storage.sqlite.database import Database, Write
+from kapiserver.storage.sqlite.database import Database
 
 OBJECTS = 300
 PAGE = 4096

@@ -56,7 +56,9 @@ from kapiserver.storage.kv.contract import (
     Watch,
 )
 from kapiserver.storage.kv.prefix import prefix_end
+from kapiserver.storage.kv.revision_reads import RevisionReads
 from kapiserver.storage.kv.watch import KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.kv.writes import check_expected
 
 KEY_SEPARATOR = "/"
 """Every key of a store begins with its root and this separator."""
@@ -116,8 +118,7 @@ class EtcdStore(KV):
         self._callbacks: list[Callable[[], None]] = []
         self._tasks = BackgroundTasks[None]()
         self._stream: asyncio.Task[None] | None = None
-        self._next_revision_read: asyncio.Task[Revision] | None = None
-        self._revision_lock = asyncio.Lock()
+        self._revision_reads = RevisionReads(self._read_revision, self._check_open)
         self._catching_up = False
         self._leases: dict[int, _Lease] = {}
         self._closed = False
@@ -171,35 +172,24 @@ class EtcdStore(KV):
         return response.revision
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        _check_expected(key, expected)
+        check_expected(key, expected)
         return _written_revision(
             key, expected, await self._put(key, value, expected=expected, ttl=ttl)
         )
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
-        _check_expected(key, expected)
+        check_expected(key, expected)
         call = self._codec.delete_if(self._key(key), expected=expected)
         return _written_revision(key, expected, await self._call(self._etcd.write, call))
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
         watch = KVWatch(self, prefix, after, sink)
-        self._watches.add(watch)
-        if not watch.live:
-            self._tasks.start(watch.replay())
+        self._watches.start(watch, self._tasks)
         return watch
 
     async def current_revision(self) -> Revision:
-        # Callers that arrive during a quorum read share the next one.
-        self._check_open()
-        if self._next_revision_read is None:
-            self._next_revision_read = self._loop.create_task(self._read_revision())
-            self._next_revision_read.add_done_callback(_retrieve_exception)
-        try:
-            return await asyncio.shield(self._next_revision_read)
-        except asyncio.CancelledError:
-            self._check_open()  # the store was closed: the read was cancelled, not the caller
-            raise
+        return await self._revision_reads.newest()
 
     async def writable(self) -> None:
         pass  # etcd reports its own disk errors
@@ -216,7 +206,7 @@ class EtcdStore(KV):
             return
         self._closed = True
         tasks: list[asyncio.Task[Any]] = [*self._tasks]
-        tasks += [task for task in (self._stream, self._next_revision_read) if task is not None]
+        tasks += [task for task in (self._stream, self._revision_reads.waiting) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -407,10 +397,8 @@ class EtcdStore(KV):
         return prefix_end(self._prefix + prefix).encode()
 
     async def _read_revision(self) -> Revision:
-        async with self._revision_lock:
-            self._next_revision_read = None  # later callers need another read
-            call = self._codec.range(self._progress_key, count_only=True)
-            return (await self._call(self._etcd.read, call)).store_revision
+        call = self._codec.range(self._progress_key, count_only=True)
+        return (await self._call(self._etcd.read, call)).store_revision
 
     async def _put(self, key: str, value: bytes, *, expected: Revision, ttl: int) -> TxnResponse:
         lease = await self._lease(ttl) if ttl else 0
@@ -452,11 +440,6 @@ class EtcdStore(KV):
         return Refused(error.message)
 
 
-def _check_expected(key: str, expected: Revision) -> None:
-    if expected < 1:  # etcd takes 0 for an absent key
-        raise Conflict(key, expected=expected, current=None, value=None)
-
-
 def _written_revision(key: str, expected: Revision, response: TxnResponse) -> Revision:
     """Return the revision of a write. Raises Conflict."""
     if response.succeeded:
@@ -465,12 +448,6 @@ def _written_revision(key: str, expected: Revision, response: TxnResponse) -> Re
     if item is None:
         raise Conflict(key, expected=expected, current=None, value=None)
     raise Conflict(key, expected=expected, current=item.revision, value=item.value)
-
-
-def _retrieve_exception(task: asyncio.Task[Any]) -> None:
-    """Retrieve the exception, in case every waiter was cancelled."""
-    if not task.cancelled():
-        task.exception()
 
 
 async def open_etcd(config: EtcdConfig) -> EtcdStore:

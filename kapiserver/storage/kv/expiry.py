@@ -57,6 +57,10 @@ class Expiry(Generic[Deletion]):
         self.at = NEVER
         """When the next key expires, as far as this server knows."""
 
+    def time_of(self, ttl: int) -> float:
+        """Return when a key written now expires, 0 for never."""
+        return self._clock.now() + ttl if ttl else 0
+
     def schedule(self, at: float) -> None:
         """Set the timer for the next expiry."""
         if self._timer is not None:

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.kv.contract import EventSink, HistoryPage, KVEvent, Revision
 
@@ -164,9 +165,11 @@ class WatchIndex:
         """Iterate over a copy of all watches."""
         return iter([watch for watches in self._by_directory.values() for watch in watches])
 
-    def add(self, watch: KVWatch) -> None:
-        """Dispatch events to the watch from now on."""
+    def start(self, watch: KVWatch, tasks: BackgroundTasks[None]) -> None:
+        """Dispatch events to the watch from now on, and let it catch up if it is behind."""
         self._by_directory.setdefault(_directory(watch.prefix), {})[watch] = None
+        if not watch.live:
+            tasks.start(watch.replay())
 
     def discard(self, watch: KVWatch) -> None:
         """Stop dispatching events to the watch. Idempotent."""

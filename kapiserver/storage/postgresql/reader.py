@@ -17,10 +17,10 @@ from kapiserver.storage.kv.contract import (
 )
 from kapiserver.storage.kv.prefix import prefix_end
 from kapiserver.storage.kv.remaining_count import RemainingCounts
+from kapiserver.storage.kv.writes import Write
 from kapiserver.storage.postgresql.connections import Connections
 from kapiserver.storage.postgresql.rows import (
     Version,
-    Write,
     decoded_key,
     encoded_key,
     event,

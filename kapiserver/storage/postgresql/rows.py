@@ -1,4 +1,4 @@
-"""Keys, values, events and writes, as the rows of the tables have them. Each has a checksum."""
+"""Keys, values and events, as the rows of the tables have them. Each row has a checksum."""
 
 from __future__ import annotations
 
@@ -7,26 +7,12 @@ from typing import TypeAlias
 from zlib import crc32
 
 import asyncpg
-from msgspec import Struct
 
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 
 Version: TypeAlias = tuple[bytes, int]
 """What was written at a revision: the key, and the checksum of key and value."""
-
-
-class Write(Struct, frozen=True):
-    """One write, applied if the key's revision is `expected` (0: the key is absent).
-
-    value    the new value; None deletes the key
-    expires  when the key expires, in seconds since the epoch; 0 for never
-    """
-
-    key: str
-    value: bytes | None
-    expected: int
-    expires: float = 0
 
 
 def encoded_key(key: str) -> bytes:

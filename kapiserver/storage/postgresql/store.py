@@ -23,7 +23,6 @@ from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import (
     Compacted,
-    Conflict,
     FutureRevision,
     Refused,
     StorageError,
@@ -41,11 +40,13 @@ from kapiserver.storage.kv.contract import (
     Watch,
 )
 from kapiserver.storage.kv.expiry import Expiry
+from kapiserver.storage.kv.revision_reads import RevisionReads
 from kapiserver.storage.kv.watch import HISTORY_PAGE, KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.kv.writes import Write, check_expected
 from kapiserver.storage.postgresql.connections import Connections
 from kapiserver.storage.postgresql.loading import BEGIN_LOAD, LOAD, loaded_columns
 from kapiserver.storage.postgresql.reader import Reader
-from kapiserver.storage.postgresql.rows import Version, Write, version
+from kapiserver.storage.postgresql.rows import Version, version
 from kapiserver.storage.postgresql.write_queue import WriteQueue
 
 COMPACTION_STEP = 1000
@@ -118,8 +119,7 @@ class PostgresqlStore(KV):
         to be read from the log."""
         self._wake_reader = asyncio.Event()
         self._lost = asyncio.Event()
-        self._next_revision_read: asyncio.Task[Revision] | None = None
-        self._revision_lock = asyncio.Lock()
+        self._revision_reads = RevisionReads(self._reader.revision, self._check_open)
         self._closed = False
 
     async def open(self) -> None:
@@ -154,35 +154,24 @@ class PostgresqlStore(KV):
         return await self._reader.range(prefix, start, limit, revision)
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        return await self._write(Write(key, value, 0, self._expires(ttl)))
+        return await self._write(Write(key, value, 0, self._expiry.time_of(ttl)))
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        _check_expected(key, expected)
-        return await self._write(Write(key, value, expected, self._expires(ttl)))
+        check_expected(key, expected)
+        return await self._write(Write(key, value, expected, self._expiry.time_of(ttl)))
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
-        _check_expected(key, expected)
+        check_expected(key, expected)
         return await self._write(Write(key, None, expected))
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
         watch = KVWatch(self, prefix, after, sink)
-        self._watches.add(watch)
-        if not watch.live:
-            self._tasks.start(watch.replay())
+        self._watches.start(watch, self._tasks)
         return watch
 
     async def current_revision(self) -> Revision:
-        # Callers that arrive during a read share the next one.
-        self._check_open()
-        if self._next_revision_read is None:
-            self._next_revision_read = self._loop.create_task(self._read_revision())
-            self._next_revision_read.add_done_callback(_retrieve_exception)
-        try:
-            return await asyncio.shield(self._next_revision_read)
-        except asyncio.CancelledError:
-            self._check_open()  # the store was closed: the read was cancelled, not the caller
-            raise
+        return await self._revision_reads.newest()
 
     async def writable(self) -> None:
         if not self._writes.error:
@@ -224,8 +213,8 @@ class PostgresqlStore(KV):
         self._closed = True
         self._expiry.stop()
         tasks: list[asyncio.Task[object]] = [*self._tasks]
-        if self._next_revision_read is not None:
-            tasks.append(self._next_revision_read)
+        if self._revision_reads.waiting is not None:
+            tasks.append(self._revision_reads.waiting)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -403,9 +392,6 @@ class PostgresqlStore(KV):
         if self._closed:
             raise Unavailable("the store is closed")
 
-    def _expires(self, ttl: int) -> float:
-        return self._clock.now() + ttl if ttl else 0
-
     async def _write(self, write: Write) -> Revision:
         self._check_open()
         revision = await self._writes.apply(write)
@@ -414,23 +400,6 @@ class PostgresqlStore(KV):
 
     async def _next_expiry(self) -> float:
         return min(await self._reader.next_expiry(), self._clock.now() + EXPIRY_CHECK_SECONDS)
-
-    async def _read_revision(self) -> Revision:
-        async with self._revision_lock:
-            self._next_revision_read = None  # later callers need another read
-            return await self._reader.revision()
-
-
-def _check_expected(key: str, expected: Revision) -> None:
-    """Reject revision 0: a `Write` takes it for an absent key."""
-    if expected < 1:
-        raise Conflict(key, expected=expected, current=None, value=None)
-
-
-def _retrieve_exception(task: asyncio.Task[Revision]) -> None:
-    """Retrieve the exception, in case every waiter was cancelled."""
-    if not task.cancelled():
-        task.exception()
 
 
 async def open_postgresql(

@@ -18,8 +18,9 @@ from kapiserver.api.errors import drop_tracebacks
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.errors import Conflict, KeyExists, StorageError, Unavailable
 from kapiserver.storage.kv.contract import KVEvent, Revision
+from kapiserver.storage.kv.writes import Write
 from kapiserver.storage.postgresql.connections import Connections
-from kapiserver.storage.postgresql.rows import Write, checksum, encoded_key
+from kapiserver.storage.postgresql.rows import checksum, encoded_key
 
 MAX_BATCH = 256
 """Maximum number of writes in one transaction."""

@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -37,6 +35,7 @@ from kapiserver.storage.kv.contract import (
 )
 from kapiserver.storage.kv.prefix import prefix_end
 from kapiserver.storage.kv.remaining_count import RemainingCounts
+from kapiserver.storage.kv.writes import Write
 from kapiserver.storage.sqlite.damage import check_row, expiry_checksum, find_damage, row_checksum
 from kapiserver.storage.sqlite.errors import translate_errors
 from kapiserver.storage.sqlite.layout import check_layout, update_layout
@@ -65,19 +64,6 @@ _TRUNCATE_BUSY_TIMEOUT = 20
 
 _MAX_ROWS = 64
 """Maximum number of rows in one statement."""
-
-
-class Write(Struct, frozen=True):
-    """One write, applied if the key's revision is `expected` (0: the key is absent).
-
-    value    the new value; None deletes the key
-    expires  when the key expires, in seconds since the epoch; 0 for never
-    """
-
-    key: str
-    value: bytes | None
-    expected: int
-    expires: float = 0
 
 
 class Database:

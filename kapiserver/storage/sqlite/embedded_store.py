@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import (
-    Conflict,
     Damaged,
     FutureRevision,
     Refused,
@@ -44,7 +43,8 @@ from kapiserver.storage.kv.contract import (
 )
 from kapiserver.storage.kv.expiry import Expiry
 from kapiserver.storage.kv.watch import KVWatch, WatchIndex
-from kapiserver.storage.sqlite.database import Database, Write
+from kapiserver.storage.kv.writes import Write, check_expected
+from kapiserver.storage.sqlite.database import Database
 from kapiserver.storage.sqlite.jobs import MAX_BATCH, Job, JobResult, run_batch, updated_write_error
 from kapiserver.storage.sqlite.lock import FileLock, lock_file
 from kapiserver.storage.sqlite.readers import Readers
@@ -147,22 +147,20 @@ class EmbeddedStore(KV):
         )
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        return await self._write(Write(key, value, 0, self._expires(ttl)))
+        return await self._write(Write(key, value, 0, self._expiry.time_of(ttl)))
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        _check_expected(key, expected)
-        return await self._write(Write(key, value, expected, self._expires(ttl)))
+        check_expected(key, expected)
+        return await self._write(Write(key, value, expected, self._expiry.time_of(ttl)))
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
-        _check_expected(key, expected)
+        check_expected(key, expected)
         return await self._write(Write(key, None, expected))
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
         watch = KVWatch(self, prefix, after, sink)
-        self._watches.add(watch)
-        if not watch.live:
-            self._tasks.start(watch.replay())
+        self._watches.start(watch, self._tasks)
         return watch
 
     async def current_revision(self) -> Revision:
@@ -252,9 +250,6 @@ class EmbeddedStore(KV):
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed")
-
-    def _expires(self, ttl: int) -> float:
-        return self._clock.now() + ttl if ttl else 0
 
     async def _write(self, write: Write) -> Revision:
         if self._damage is not None:
@@ -407,12 +402,6 @@ class EmbeddedStore(KV):
     def _on_writer_end(self) -> None:
         if not self._writer_ended.done():
             self._writer_ended.set_result(None)
-
-
-def _check_expected(key: str, expected: Revision) -> None:
-    """Reject revision 0: a `Write` takes it for an absent key."""
-    if expected < 1:
-        raise Conflict(key, expected=expected, current=None, value=None)
 
 
 async def open_embedded(

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from kapiserver.api.errors import drop_tracebacks
 from kapiserver.storage.errors import Corrupt, StorageError, Unavailable
-from kapiserver.storage.sqlite.database import Database, Write
+from kapiserver.storage.kv.writes import Write
+from kapiserver.storage.sqlite.database import Database
 
 MAX_BATCH = 256
 """Maximum number of writes in one transaction."""

@@ -22,7 +22,7 @@ from kapiserver.app import RunningServer, serve
 from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.kv.contract import KV, KVEvent, Revision
-from kapiserver.storage.sqlite.database import Write
+from kapiserver.storage.kv.writes import Write
 from kapiserver.testing.history.recorder import Recording, read
 from kapiserver.testing.history.recording_path import RECORDING_PATH, recording_handler
 from kapiserver.testing.state.memory_store import MemoryStore, open_memory_store

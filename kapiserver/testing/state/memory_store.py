@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
-from kapiserver.storage.sqlite.database import Database, Write
+from kapiserver.storage.kv.writes import Write
+from kapiserver.storage.sqlite.database import Database
 from kapiserver.storage.sqlite.embedded_store import EmbeddedStore
 from kapiserver.storage.sqlite.jobs import run_batch
 
@@ -53,7 +54,7 @@ class MemoryStore(EmbeddedStore):
 
     def _record_expiry(self, key: str, ttl: int) -> None:
         if ttl:
-            self._expiries[key] = self._expires(ttl)
+            self._expiries[key] = self._expiry.time_of(ttl)
 
     def snapshot(self) -> Snapshot:
         """Return all keys, with their values and expiries."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import write_private
 from kapiserver.storage.kv.contract import KeyValue
-from kapiserver.storage.sqlite.database import Write
+from kapiserver.storage.kv.writes import Write
 from kapiserver.testing.state.memory_store import MemoryStore, Snapshot
 
 MAX_CONFIGURATIONS = 16

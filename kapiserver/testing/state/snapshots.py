@@ -9,7 +9,7 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv.contract import KeyValue
-from kapiserver.storage.sqlite.database import Write
+from kapiserver.storage.kv.writes import Write
 from kapiserver.testing.state.memory_store import MemoryStore, Snapshot
 
 _LEFT_TO_CONTROLLERS = (

@@ -10,9 +10,10 @@ import contextlib
 import ipaddress
 import signal
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from kapiserver.flags.values import number_to
 
 if TYPE_CHECKING:
     from kapiserver.benching.figures import Report
@@ -49,16 +50,16 @@ def add_bench_command(commands: _Commands) -> None:
         "$KUBECONFIG, else the cluster whose pod runs the command, else ~/.kube/config.",
     )  # fmt: skip
     bench.add_argument(
-        "--seconds", type=_number(MAX_SECONDS), default=3, metavar="N",
+        "--seconds", type=number_to(MAX_SECONDS), default=3, metavar="N",
         help=f"The seconds of each measure, up to {MAX_SECONDS}. Default: %(default)s.",
     )  # fmt: skip
     bench.add_argument(
-        "--connections", type=_number(MAX_CONNECTIONS), default=16, metavar="N",
+        "--connections", type=number_to(MAX_CONNECTIONS), default=16, metavar="N",
         help=f"Connections that send requests at the same time, up to {MAX_CONNECTIONS}. Default: "
         "%(default)s.",
     )  # fmt: skip
     bench.add_argument(
-        "--watches", type=_number(MAX_WATCHES), default=100, metavar="N",
+        "--watches", type=number_to(MAX_WATCHES), default=100, metavar="N",
         help=f"Watches that are open at the same time, up to {MAX_WATCHES}. Default: %(default)s.",
     )  # fmt: skip
     bench.add_argument(
@@ -69,17 +70,6 @@ def add_bench_command(commands: _Commands) -> None:
         "--output", choices=("text", "json"), default="text",
         help="The form of the figures on standard output. Default: %(default)s.",
     )  # fmt: skip
-
-
-def _number(maximum: int) -> Callable[[str], int]:
-    """Return a type of argparse: a whole number from 1 to a maximum."""
-
-    def number(text: str) -> int:
-        if not text.isdecimal() or not 1 <= int(text) <= maximum:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {maximum}")
-        return int(text)
-
-    return number
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -196,8 +196,8 @@ def _copy(options: argparse.Namespace) -> int:
         note = "" if each.is_equal else f"  DIFFERS: {each.target[0]} in the target"
         _print(f"{each.resource:{width}}  {each.source[0]:>8}{note}")
     total = sum(each.source[0] for each in result.comparisons)
-    kept = "kept" if result.keeps_revisions else "counted anew by the target"
-    _print(f"{total} objects at revision {result.revision}; revisions are {kept}")
+    revisions = "kept" if result.keeps_revisions else "counted anew by the target"
+    _print(f"{total} objects at revision {result.revision}; revisions are {revisions}")
     return DAMAGED if differing else 0
 
 

@@ -173,9 +173,11 @@ def storage_version_at(resource: Resource, minor: int, compatible_minor: int) ->
         version: _introduced().get(f"{resource.group}/{version}/{resource.name}", OLDEST_MINOR)
         for version in versions
     }
-    both = (each for each in versions if "alpha" not in each and since[each] <= compatible_minor)
-    own = (each for each in versions if since[each] <= minor)
-    return next(both, None) or next(own, resource.storage_version)
+    compatible = (
+        each for each in versions if "alpha" not in each and since[each] <= compatible_minor
+    )
+    served = (each for each in versions if since[each] <= minor)
+    return next(compatible, None) or next(served, resource.storage_version)
 
 
 def stored_compatibly(

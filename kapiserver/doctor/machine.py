@@ -62,11 +62,11 @@ def _readable_by_others(file: Path) -> Iterator[Problem]:
         return  # it is not there yet, or the check of settings has reported it
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
-        others = "every user" if mode & 0o007 else "its group"
+        users = "every user" if mode & 0o007 else "its group"
         yield Problem(
             severity=WARNING if not mode & 0o007 else ERROR,
             about=str(file),
-            message=f"has a secret, and {others} may use it (mode {mode:04o})",
+            message=f"has a secret, and {users} may use it (mode {mode:04o})",
             remedy=f"chmod 600 {file}",
         )
     if not os.access(file, os.R_OK):

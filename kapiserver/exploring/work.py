@@ -157,12 +157,12 @@ class Work:
     async def _run_all(self, plans: Iterable[Plan]) -> None:
         """Run plans in all runners."""
         numbered, turns = enumerate(plans), _Turns()
-        first, *others = [self._run_some(runner, numbered, turns) for runner in self._runners]
-        if not others:  # a marked test has no event loop
+        first, *more_runs = [self._run_some(runner, numbered, turns) for runner in self._runners]
+        if not more_runs:  # a marked test has no event loop
             return await first
         try:
             async with asyncio.TaskGroup() as group:
-                for each in (first, *others):
+                for each in (first, *more_runs):
                     group.create_task(each)
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,6 +59,12 @@ def count(text: str) -> int:
 def positive(text: str) -> int:
     """Return a number from 1. Raises ArgumentTypeError."""
     return _number(text, 1, 1 << 31)
+
+
+def number_to(highest: int) -> Callable[[str], int]:
+    """Return a function that returns a number from 1 to `highest`, which raises
+    ArgumentTypeError."""
+    return lambda text: _number(text, 1, highest)
 
 
 def _number(text: str, lowest: int, highest: int) -> int:

@@ -62,12 +62,16 @@ def test_merged_groups() -> None:
     more = {"resource": "pods", "verbs": ["watch"], "subresources": [scale]}
     first = [group("a", v1=[pods, "x"]), group("c", v1=["y"])]
     second = [group("a", v1=[more, "x"], v1beta1=["z"]), group("b", v1=["w"]), group("c", v1=["y"])]
-    both = {
+    merged_pods = {
         "resource": "pods",
         "verbs": ["get", "list", "watch"],
         "subresources": [scale, status],
     }
-    merged = [group("a", v1=[both, "x"], v1beta1=["z"]), group("b", v1=["w"]), group("c", v1=["y"])]
+    merged = [
+        group("a", v1=[merged_pods, "x"], v1beta1=["z"]),
+        group("b", v1=["w"]),
+        group("c", v1=["y"]),
+    ]
     assert merge_groups({"s1": first, "s2": second}) == merged
     assert merge_groups({"s1": first}) == first
     assert merge_groups({"s1": first, "s2": first}) == first
@@ -77,8 +81,8 @@ def test_stale_group_of_a_peer() -> None:
     """A version whose resources are not known has none, and loses none of another server."""
     stale = {"metadata": {"name": "a"}, "versions": [{"version": "v1", "freshness": "Stale"}]}
     assert merge_groups({"s1": [stale], "s2": [stale]}) == [stale]
-    known = [group("a", v1=["x"])]
-    assert merge_groups({"s1": known, "s2": [stale]}) == known
+    fresh = [group("a", v1=["x"])]
+    assert merge_groups({"s1": fresh, "s2": [stale]}) == fresh
 
 
 def test_peer_resources() -> None:

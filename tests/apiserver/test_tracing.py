@@ -312,9 +312,9 @@ def test_headers_of_calls() -> None:
         trace = Trace(context=context)
         trace.begin()
         with span("admission") as admission:
-            found = trace_headers()
-            assert admission.id == 0 or f"-{admission.id:016x}-" in found[0][1]
-        return found
+            headers_of_call = trace_headers()
+            assert admission.id == 0 or f"-{admission.id:016x}-" in headers_of_call[0][1]
+        return headers_of_call
 
     assert headers(None) == ()
     context = TraceContext(trace_id=int(TRACE_ID, 16), span_id=int(PARENT_ID, 16))

@@ -103,9 +103,9 @@ def test_installed(version: str, distributions: Path, tmp_path: Path) -> None:
     (wheel,) = distributions.glob("*.whl")
     without_compiler = {"PATH": str(python.parent), "HOME": str(tmp_path)}
     command = [python, "-m", "pip", "install", "-q", "--only-binary=:all:", wheel]
-    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     installed = subprocess.run(
-        command, env=kept | without_compiler, capture_output=True, text=True, check=False
+        command, env=settings | without_compiler, capture_output=True, text=True, check=False
     )
     if "Temporary failure in name resolution" in installed.stderr:
         pytest.skip("pip finds no packages")

@@ -47,8 +47,8 @@ def test_silent_member(tmp_path: Path) -> None:
     silent = f"http://127.0.0.1:{free_port()}"
     (problem,) = problems("etcd-members", installation(tmp_path, f"--etcd-servers={silent}"))
     assert (problem.severity, problem.about) == (ERROR, silent)
-    both = f"--etcd-servers={silent},{shared_etcd().url}"
-    (problem,) = problems("etcd-members", installation(tmp_path, both))
+    members = f"--etcd-servers={silent},{shared_etcd().url}"
+    (problem,) = problems("etcd-members", installation(tmp_path, members))
     assert (problem.severity, problem.about) == (WARNING, silent)
 
 

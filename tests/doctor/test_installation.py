@@ -111,13 +111,13 @@ def test_file_rights(folder: Path, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.csv"
     tokens.write_text("token,name,uid\n")
     tokens.chmod(0o640)
-    found = problems("file-rights", installation(folder, f"--token-auth-file={tokens}"))
-    assert [(each.severity, Path(each.about).name) for each in found] == [
+    findings = problems("file-rights", installation(folder, f"--token-auth-file={tokens}"))
+    assert [(each.severity, Path(each.about).name) for each in findings] == [
         (ERROR, "certificates"),
         (ERROR, "ca.key"),
         (WARNING, "tokens.csv"),
     ]
-    assert found[1].remedy == f"chmod 600 {folder}/certificates/ca.key"
+    assert findings[1].remedy == f"chmod 600 {folder}/certificates/ca.key"
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_file_rights(folder: Path, tmp_path: Path) -> None:
 )
 def test_certificate_expiry(folder: Path, days: int, severity: str | None, message: str) -> None:
     """The server's own certificates live a year."""
-    found = problems("certificate-expiry", installation(folder, days=days))
-    assert {each.severity for each in found} == ({severity} if severity else set())
-    assert all(message in each.message for each in found)
+    findings = problems("certificate-expiry", installation(folder, days=days))
+    assert {each.severity for each in findings} == ({severity} if severity else set())
+    assert all(message in each.message for each in findings)
 
 
 def test_expiry_of_flags(folder: Path, tmp_path: Path) -> None:
@@ -243,6 +243,6 @@ def test_size(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         reader.execute("PRAGMA journal_mode = WAL")
         reader.execute("CREATE TABLE other (x)")
         reader.commit()
-        found = problems("sqlite-size", installation(folder))
+        findings = problems("sqlite-size", installation(folder))
     reader.close()
-    assert [each.severity for each in found] == [WARNING, INFO, WARNING]
+    assert [each.severity for each in findings] == [WARNING, INFO, WARNING]

@@ -250,8 +250,8 @@ def test_tables(server: TestServer, api: httpx.Client, monkeypatch: pytest.Monke
         _create(api, "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{number}"}})
     monkeypatch.setattr(server_health, "OBJECTS", 5)
     monkeypatch.setattr(server_health, "GROWN_OBJECTS", 3)
-    found = problems("table-sizes", server_of(server.kubeconfig))
-    assert "configmaps" in [problem.about for problem in found]
+    findings = problems("table-sizes", server_of(server.kubeconfig))
+    assert "configmaps" in [problem.about for problem in findings]
     figures = server_health.object_figures(server_of(server.kubeconfig))
     (problem,) = server_health.growth(figures, figures | {"configmaps": 2.0})
     assert problem.about == "configmaps"

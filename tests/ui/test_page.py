@@ -219,9 +219,9 @@ def test_signing_out(server: TestServer, http: httpx.Client) -> None:
     cookie = "; ".join(f"{name}={value}" for name, value in http.cookies.items())
     response = http.delete("/ui/session", headers=PAGE)
     assert "Max-Age=0" in response.headers["Set-Cookie"]
-    kept = {**PAGE, "Cookie": cookie}
-    assert http.get("/ui/proxy/api/v1/pods", headers=kept).status_code == 401
-    assert http.get("/ui/session", headers=kept).json()["user"] == ""
+    headers = {**PAGE, "Cookie": cookie}
+    assert http.get("/ui/proxy/api/v1/pods", headers=headers).status_code == 401
+    assert http.get("/ui/session", headers=headers).json()["user"] == ""
 
 
 @pytest.mark.parametrize("origin", ["own", "foreign", "none"])

@@ -14,8 +14,9 @@ from kapiserver.apiserver.http_client.errors import Dialled
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
-from kapiserver.storage.errors import Conflict, KeyExists
+from kapiserver.storage.errors import Conflict
 from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.kv.leased_key import renew_key
 
 LEASE_SECONDS = 15
 IDENTITY_LABEL = "apiserverIdentity"
@@ -31,15 +32,12 @@ class PeerLeases:
 
     async def renew(self, server_id: str, address: Dialled) -> None:
         """Write the address of a server for another LEASE_SECONDS. Raises StorageError."""
-        key = f"{self._prefix}{server_id}"
-        item = (await self._kv.get(key)).item
-        with contextlib.suppress(KeyExists, Conflict):  # it expired: the next call succeeds
-            if item is None:
-                value = self._encoded(server_id, address, 1)
-                await self._kv.create(key, value, ttl=LEASE_SECONDS)
-            else:
-                value = self._encoded(server_id, address, self._generation(item.value) + 1)
-                await self._kv.update(key, value, expected=item.revision, ttl=LEASE_SECONDS)
+
+        def value(current: bytes | None) -> bytes:
+            generation = 0 if current is None else self._generation(current)
+            return self._encoded(server_id, address, generation + 1)
+
+        await renew_key(self._kv, f"{self._prefix}{server_id}", value, ttl=LEASE_SECONDS)
 
     async def remove(self, server_id: str) -> None:
         """Remove the address of a server. Raises StorageError."""

@@ -69,7 +69,7 @@ def serve_file(files: Mapping[str, PageFile], name: str, request: Request) -> Re
         response.headers.extend(pair for pair in SECURITY_HEADERS if pair[0] not in present)
         return response
     headers: Headers = [*SECURITY_HEADERS, ("ETag", file.etag), ("Cache-Control", "no-cache")]
-    known = [etag.strip().removeprefix("W/") for etag in request.header("If-None-Match").split(",")]
-    if file.etag in known or "*" in known:
+    etags = [etag.strip().removeprefix("W/") for etag in request.header("If-None-Match").split(",")]
+    if file.etag in etags or "*" in etags:
         return Response(status=304, media_type="", headers=headers)
     return Response(media_type=file.media_type, body=file.body, headers=headers)

@@ -34,7 +34,8 @@ from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import ListQuery
-from kapiserver.storage.errors import Conflict, KeyExists, NotFound, StorageError
+from kapiserver.storage.errors import NotFound, StorageError
+from kapiserver.storage.kv.leased_key import renew_key
 from kapiserver.storage.objects.informer import ObjectChange
 
 NAME = "kubernetes"
@@ -166,14 +167,9 @@ class KubernetesService(Controller[str]):
         return sorted(address for address in addresses if address is not None)
 
     async def _renew(self, server_address: ServerAddress) -> None:
-        kv, key = self.server.stores.kv, f"{self._leases}{server_address}"
         value = server_address.lease(self.server.codecs)
-        item = (await kv.get(key)).item
-        with contextlib.suppress(KeyExists, Conflict):  # it expired just now: try again later
-            if item is None:
-                await kv.create(key, value, ttl=LEASE_SECONDS)
-            else:
-                await kv.update(key, value, expected=item.revision, ttl=LEASE_SECONDS)
+        key = f"{self._leases}{server_address}"
+        await renew_key(self.server.stores.kv, key, lambda _: value, ttl=LEASE_SECONDS)
 
     async def _leave(self, server_address: ServerAddress) -> None:
         kv, key = self.server.stores.kv, f"{self._leases}{server_address}"

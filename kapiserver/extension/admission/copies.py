@@ -65,11 +65,11 @@ class StoredCopies:
             value = await run(self._encode, obj, limited=False)
         else:
             value = self._encode(obj)
-        known = self._known.get(name)
-        if known is None:
+        stored = self._known.get(name)
+        if stored is None:
             revision = await kv.create(self._prefix + name, value)
-        elif known.value != value:
-            revision = await kv.update(self._prefix + name, value, expected=known.revision)
+        elif stored.value != value:
+            revision = await kv.update(self._prefix + name, value, expected=stored.revision)
         else:
             return
         self._known[name] = _Known(value, revision)
@@ -79,9 +79,9 @@ class StoredCopies:
         await self._remove(name_of(obj))
 
     async def _remove(self, name: str) -> None:
-        known = self._known.pop(name, None)
-        if known is not None:
-            await self._store.kv.delete(self._prefix + name, expected=known.revision)
+        stored = self._known.pop(name, None)
+        if stored is not None:
+            await self._store.kv.delete(self._prefix + name, expected=stored.revision)
 
     def _encode(self, obj: Tree) -> bytes:
         """Raises HostFailed."""

@@ -61,8 +61,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     def resource(self, key: str) -> str:
         """Return the resource of a key: `pods`, or `example.com/databases`."""
-        first, *others = key.removeprefix(f"{self.root}/").split("/")
-        return f"{first}/{others[0]}" if "." in first and others else first
+        first, *segments = key.removeprefix(f"{self.root}/").split("/")
+        return f"{first}/{segments[0]}" if "." in first and segments else first
 
 
 class Comparison(Struct, kw_only=True):

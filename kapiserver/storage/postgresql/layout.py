@@ -66,7 +66,7 @@ INSERT INTO {schema}.layout VALUES (1);
 CREATE FUNCTION {schema}.apply_writes(
     keys bytea[], contents bytea[], expected bigint[], expires double precision[],
     checksums bigint[]
-) RETURNS TABLE (place bigint, written bigint, found bigint, content bytea)
+) RETURNS TABLE (place bigint, written bigint, current_revision bigint, content bytea)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
@@ -77,16 +77,16 @@ BEGIN
     -- A statement after the lock sees all that earlier writers committed.
     RETURN QUERY
     WITH compared AS (
-        SELECT write.*, coalesce(c.revision, 0) AS found
+        SELECT write.*, coalesce(c.revision, 0) AS current_revision
         FROM unnest(keys, contents, expected, expires, checksums)
             WITH ORDINALITY AS write (key, content, expected, expires, checksum, place)
         LEFT JOIN {schema}.current c ON c.key = write.key
     ), applied AS (
         SELECT *, before + row_number() OVER (ORDER BY place) AS revision
-        FROM compared WHERE found = expected
+        FROM compared WHERE current_revision = expected
     ), logged AS (
         INSERT INTO {schema}.log (revision, key, previous, deleted, checksum, value)
-        SELECT revision, key, found, content IS NULL, checksum, content FROM applied
+        SELECT revision, key, current_revision, content IS NULL, checksum, content FROM applied
     ), put AS (
         INSERT INTO {schema}.current (key, revision)
         SELECT key, revision FROM applied WHERE content IS NOT NULL
@@ -96,10 +96,11 @@ BEGIN
     ), expiring AS (
         INSERT INTO {schema}.expiry SELECT revision, expires FROM applied WHERE expires > 0
     )
-    SELECT c.place, a.revision, c.found,
+    SELECT c.place, a.revision, c.current_revision,
         CASE WHEN a.revision IS NULL AND c.expected > 0 THEN l.value END
     FROM compared c LEFT JOIN applied a ON a.place = c.place
-    LEFT JOIN {schema}.log l ON l.revision = c.found AND a.revision IS NULL AND c.expected > 0;
+    LEFT JOIN {schema}.log l
+        ON l.revision = c.current_revision AND a.revision IS NULL AND c.expected > 0;
 
     SELECT max(revision) INTO newest FROM {schema}.log;
     IF newest > before THEN

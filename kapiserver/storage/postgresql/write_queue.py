@@ -144,7 +144,7 @@ def _resolve(waiting: _Waiting, row: asyncpg.Record) -> None:
             Conflict(
                 write.key,
                 expected=write.expected,
-                current=row["found"] or None,
+                current=row["current_revision"] or None,
                 value=row["content"],
             )
         )

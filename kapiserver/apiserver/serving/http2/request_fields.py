@@ -81,15 +81,15 @@ def read_request(fields: list[Field]) -> RequestFields:
     headers: list[tuple[istr, str]] = []
     special: list[Field] = []
     for name, value in fields:
-        known = _names.get(name)
-        if known is None:
+        header = _names.get(name)
+        if header is None:
             if name in _PSEUDO_HEADERS and not headers and name not in pseudo:
                 pseudo[name] = _text(value)
                 continue
-            known = _header_name(name)  # refuses pseudo-headers
+            header = _header_name(name)  # refuses pseudo-headers
             if name in _SPECIAL:
                 special.append((name, value))
-        headers.append((known, _text(value)))
+        headers.append((header, _text(value)))
         if len(value) > FIELD_LIMIT:
             raise RefusedRequest(431, _TOO_LARGE, NO_ERROR)
     method, target = _method_and_target(pseudo)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -44,7 +45,10 @@ def contestant(
 def kapiserver(
     name: str, kind: str, folder: Path, flags: list[str], *, tree: Path = ROOT
 ) -> AbstractContextManager[Contestant]:
-    """A kapiserver; `tree` is the checkout whose code runs."""
+    """A kapiserver; `tree` is the checkout whose code runs. Its bytecode is compiled first, as by
+    `make install`: a start that compiles takes twice the CPU."""
+    command = [sys.executable, "-m", "compileall", "-q", str(tree / "kapiserver")]
+    subprocess.run(command, check=True)
     return contestant(name, kind, folder, lambda below: server(folder, below, flags, tree=tree))
 
 

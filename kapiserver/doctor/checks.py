@@ -9,13 +9,12 @@ from __future__ import annotations
 from kapiserver.doctor import (
     certificates,
     configuration,
-    etcd_members,
     extensions,
     machine,
     server_health,
-    sqlite_store,
 )
 from kapiserver.doctor.finding import Check
+from kapiserver.doctor.stores import etcd, sqlite
 
 INSTALLATION_CHECKS = (
     Check(
@@ -60,29 +59,29 @@ INSTALLATION_CHECKS = (
     Check(
         name="sqlite-damage",
         text="damage to the SQLite file",
-        run=sqlite_store.damaged_store,
+        run=sqlite.damaged_store,
     ),
     Check(
         name="sqlite-size",
         text="the size of the SQLite file and its free pages",
-        run=sqlite_store.large_store,
+        run=sqlite.large_store,
     ),
     Check(
         name="sqlite-history",
         text="resources of the SQLite file that change all the time",
-        run=sqlite_store.changed_often,
+        run=sqlite.changed_often,
     ),
     Check(
         name="etcd-members",
         text="whether the members of etcd answer, and their alarms",
-        run=etcd_members.failing_members,
+        run=etcd.failing_members,
     ),
-    Check(name="etcd-version", text="the releases of etcd", run=etcd_members.old_members),
-    Check(name="etcd-quota", text="the quota of etcd", run=etcd_members.full_members),
+    Check(name="etcd-version", text="the releases of etcd", run=etcd.old_members),
+    Check(name="etcd-quota", text="the quota of etcd", run=etcd.full_members),
     Check(
         name="etcd-fragmentation",
         text="free space in etcd's database",
-        run=etcd_members.fragmented_members,
+        run=etcd.fragmented_members,
     ),
 )
 """The checks of the server of this machine, which need no server that runs."""

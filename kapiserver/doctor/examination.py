@@ -16,7 +16,6 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.doctor.checks import CONNECTION, GROWTH, INSTALLATION_CHECKS, SERVER_CHECKS
-from kapiserver.doctor.etcd_members import etcd_figures
 from kapiserver.doctor.finding import (
     ERROR,
     INFO,
@@ -30,7 +29,8 @@ from kapiserver.doctor.finding import (
 from kapiserver.doctor.installation import Installation
 from kapiserver.doctor.remote_server import RemoteServer, RequestRefused
 from kapiserver.doctor.server_health import growth, object_figures
-from kapiserver.doctor.sqlite_store import store_figures
+from kapiserver.doctor.stores.etcd import etcd_figures
+from kapiserver.doctor.stores.sqlite import store_figures
 from kapiserver.storage.errors import StorageError
 
 _FAILURES = (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.doctor import etcd_members
 from kapiserver.doctor.finding import ERROR, INFO, WARNING
+from kapiserver.doctor.stores import etcd
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.etcd.config import TRANSPORTS, EtcdConfig
 from kapiserver.storage.etcd.store import open_etcd
@@ -39,7 +39,7 @@ def test_healthy_member(tmp_path: Path, transport: str) -> None:
     examined = installation(tmp_path, f"--etcd-servers={url}", f"--etcd-transport={transport}")
     for name in CHECKS:
         assert problems(name, examined) == []
-    assert etcd_members.etcd_figures(examined)[f"bytes of {url}"] > 0
+    assert etcd.etcd_figures(examined)[f"bytes of {url}"] > 0
 
 
 def test_silent_member(tmp_path: Path) -> None:
@@ -56,11 +56,11 @@ def test_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that has reached its quota is an error, and so is the alarm after a write."""
     with _running("--quota-backend-bytes=16384") as member:
         flag = f"--etcd-servers={member.url}"
-        monkeypatch.setattr(etcd_members, "DEFAULT_QUOTA", 16384)  # etcd 3.5 does not report it
+        monkeypatch.setattr(etcd, "DEFAULT_QUOTA", 16384)  # etcd 3.5 does not report it
         (problem,) = problems("etcd-quota", installation(tmp_path, flag))
         assert problem.severity == ERROR
         asyncio.run(_fill(member.url))
-        etcd_members._answers.cache_clear()
+        etcd._answers.cache_clear()
         (problem,) = problems("etcd-members", installation(tmp_path, flag))
         assert problem.severity == ERROR
         assert problem.message.endswith("it refuses writes")
@@ -92,7 +92,7 @@ def test_no_leader(tmp_path: Path) -> None:
         members[1].kill()
         examined = installation(tmp_path, f"--etcd-servers={members[0].url}")
         for _ in range(1000):
-            etcd_members._answers.cache_clear()
+            etcd._answers.cache_clear()
             if found := problems("etcd-members", examined):
                 break
         assert found[0].message == "does not answer: etcd: etcdserver: no leader"
@@ -106,12 +106,12 @@ def test_fragmentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Free space after a compaction is named."""
     with _running() as member:
         asyncio.run(_write_and_compact(member.url))
-        monkeypatch.setattr(etcd_members, "FREE_BYTES", 100_000)
-        monkeypatch.setattr(etcd_members, "FREE_SHARE", 0.1)
+        monkeypatch.setattr(etcd, "FREE_BYTES", 100_000)
+        monkeypatch.setattr(etcd, "FREE_SHARE", 0.1)
         examined = installation(tmp_path, f"--etcd-servers={member.url}")
         for _ in range(1000):  # etcd compacts later, and counts free pages at another write
             asyncio.run(_write(member.url))
-            etcd_members._answers.cache_clear()
+            etcd._answers.cache_clear()
             if found := problems("etcd-fragmentation", examined):
                 break
         (problem,) = found
@@ -122,7 +122,7 @@ def test_fragmentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             check=True,
             capture_output=True,
         )
-        etcd_members._answers.cache_clear()
+        etcd._answers.cache_clear()
         assert problems("etcd-fragmentation", examined) == []
 
 
@@ -144,7 +144,7 @@ async def _write_and_compact(url: str) -> None:
 
 def test_old_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release without fixes is a warning."""
-    monkeypatch.setattr(etcd_members, "SUPPORTED", (99, 0))
+    monkeypatch.setattr(etcd, "SUPPORTED", (99, 0))
     flag = f"--etcd-servers={shared_etcd().url}"
     (problem,) = problems("etcd-version", installation(tmp_path, flag))
     assert problem.message == f"etcd {version(program())} gets no more fixes"

@@ -14,9 +14,10 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls import ensure_certificates
-from kapiserver.doctor import machine, sqlite_store
+from kapiserver.doctor import machine
 from kapiserver.doctor.checks import INSTALLATION_CHECKS
 from kapiserver.doctor.finding import ERROR, INFO, WARNING
+from kapiserver.doctor.stores import sqlite
 from kapiserver.storage.sqlite.embedded_store import open_embedded
 from tests.doctor.examined import installation, problems, write_certificate
 
@@ -222,8 +223,8 @@ def test_foreign_file(folder: Path) -> None:
 def test_history(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resource that changes all the time is named."""
     assert problems("sqlite-history", installation(folder)) == []
-    monkeypatch.setattr(sqlite_store, "VERSIONS", 20)
-    monkeypatch.setattr(sqlite_store, "VERSIONS_PER_OBJECT", 10)
+    monkeypatch.setattr(sqlite, "VERSIONS", 20)
+    monkeypatch.setattr(sqlite, "VERSIONS_PER_OBJECT", 10)
     (problem,) = problems("sqlite-history", installation(folder))
     assert problem.about == "/registry/configmaps/"
     assert "20 versions of 1 objects" in problem.message
@@ -237,8 +238,8 @@ def test_size(folder: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         sql.execute("CREATE TABLE filler AS SELECT zeroblob(1000000) AS x")
         sql.execute("DROP TABLE filler")
     sql.close()
-    monkeypatch.setattr(sqlite_store, "LARGE_BYTES", 1000)
-    monkeypatch.setattr(sqlite_store, "FREE_BYTES", 5)
+    monkeypatch.setattr(sqlite, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(sqlite, "FREE_BYTES", 5)
     with sqlite3.connect(store) as reader:  # the log stays while the file is open
         reader.execute("PRAGMA journal_mode = WAL")
         reader.execute("CREATE TABLE other (x)")

@@ -1,0 +1,1 @@
+"""Checks of stores: the SQLite file, the members of etcd, the database of PostgreSQL."""

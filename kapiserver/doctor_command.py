@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,9 +75,10 @@ def _examine(options: argparse.Namespace) -> Report:
     """Return the report. Raises OSError, ValueError."""
     from kapiserver.doctor.examination import Examination
     from kapiserver.doctor.outputs import read_figures
+    from kapiserver.storage.concurrency.clock import SystemClock
 
     previous = read_figures(options.previous) if options.previous is not None else {}
-    examination = Examination(datetime.now(UTC), previous)
+    examination = Examination(SystemClock(), previous)
     if options.kubeconfig is not None:
         examination.examine_server(options.kubeconfig)
     else:

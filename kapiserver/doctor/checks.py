@@ -14,7 +14,7 @@ from kapiserver.doctor import (
     server_health,
 )
 from kapiserver.doctor.finding import Check
-from kapiserver.doctor.stores import etcd, sqlite
+from kapiserver.doctor.stores import etcd, postgresql, postgresql_tables, sqlite
 
 INSTALLATION_CHECKS = (
     Check(
@@ -82,6 +82,56 @@ INSTALLATION_CHECKS = (
         name="etcd-fragmentation",
         text="free space in etcd's database",
         run=etcd.fragmented_members,
+    ),
+    Check(
+        name="postgresql-server",
+        text="whether PostgreSQL answers, accepts writes and delivers notifications",
+        run=postgresql.failing_server,
+    ),
+    Check(
+        name="postgresql-version",
+        text="the release of PostgreSQL",
+        run=postgresql.old_server,
+    ),
+    Check(
+        name="postgresql-schema",
+        text="the layout of the tables in PostgreSQL, and rights to them that are missing",
+        run=postgresql.unusable_schema,
+    ),
+    Check(
+        name="postgresql-rights",
+        text="rights to PostgreSQL that the role does not need, and tables that everybody may read",
+        run=postgresql.open_rights,
+    ),
+    Check(
+        name="postgresql-settings",
+        text="settings of PostgreSQL that lose data, and encryption of the connection",
+        run=postgresql.unsafe_server,
+    ),
+    Check(
+        name="postgresql-connections",
+        text="the limits of connections to PostgreSQL",
+        run=postgresql.few_connections,
+    ),
+    Check(
+        name="postgresql-clock",
+        text="the difference between PostgreSQL's clock and this machine's",
+        run=postgresql.different_clock,
+    ),
+    Check(
+        name="postgresql-vacuum",
+        text="dead rows and bloat of the tables in PostgreSQL",
+        run=postgresql_tables.dead_rows,
+    ),
+    Check(
+        name="postgresql-blockers",
+        text="transactions and replication slots that keep PostgreSQL from removing old rows",
+        run=postgresql_tables.vacuum_blockers,
+    ),
+    Check(
+        name="postgresql-history",
+        text="resources in PostgreSQL that change all the time",
+        run=postgresql_tables.changed_often,
     ),
 )
 """The checks of the server of this machine, which need no server that runs."""

@@ -11,6 +11,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kapiserver import cluster
 from kapiserver.apiserver.config import Config
@@ -111,6 +112,13 @@ def unsafe_settings(installation: Installation) -> Iterator[Problem]:
             about="--unsafe-no-fsync",
             message="a power failure may damage the store",
             remedy="leave the flag out, except for tests",
+        )
+    if urlsplit(config.store.storage).password:
+        yield Problem(
+            severity=WARNING,
+            about="--storage",
+            message="every user of this machine may read the password in the command line",
+            remedy="put it into ~/.pgpass, a file that the parameter passfile names, or PGPASSWORD",
         )
     if config.store.storage.endswith(MEMORY):
         yield Problem(

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import ssl
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,9 @@ from kapiserver.doctor.installation import Installation
 from kapiserver.doctor.remote_server import RemoteServer, RequestRefused
 from kapiserver.doctor.server_health import growth, object_figures
 from kapiserver.doctor.stores.etcd import etcd_figures
+from kapiserver.doctor.stores.postgresql_tables import table_figures
 from kapiserver.doctor.stores.sqlite import store_figures
+from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.errors import StorageError
 
 _FAILURES = (
@@ -48,12 +49,12 @@ _FORBIDDEN = (401, 403)
 class Examination:
     """Collects the findings and figures of checks.
 
-    now         the time of this machine
+    clock       the time of this machine
     previous    the figures of an earlier report; {} if there is none
     """
 
-    def __init__(self, now: datetime, previous: Mapping[str, float]) -> None:
-        self._now = now
+    def __init__(self, clock: Clock, previous: Mapping[str, float]) -> None:
+        self._clock = clock
         self._previous = dict(previous)
         self._findings: list[Finding] = []
         self._checks: list[str] = []
@@ -64,11 +65,12 @@ class Examination:
         it."""
         server = self._own_server(config)
         installation = Installation(
-            config=config, data_dir=data_dir, now=self._now, is_running=server is not None
+            config=config, data_dir=data_dir, clock=self._clock, is_running=server is not None
         )
         self._run(INSTALLATION_CHECKS, installation)
         with contextlib.suppress(*_FAILURES):  # a check has reported it
-            self._figures |= store_figures(installation) | etcd_figures(installation)
+            for figures in (store_figures, etcd_figures, table_figures):
+                self._figures |= figures(installation)
         if server is not None:
             self._examine(server)
         else:
@@ -85,7 +87,7 @@ class Examination:
         if kubeconfig is None or not kubeconfig.exists():
             return None
         try:
-            server = RemoteServer(kubeconfig, self._now, self._previous)
+            server = RemoteServer(kubeconfig, self._clock, self._previous)
             server.ask("/version")
         except (BadConfiguration, *_FAILURES):
             return None
@@ -93,7 +95,7 @@ class Examination:
 
     def examine_server(self, kubeconfig: str) -> None:
         """Examine the server of a kubeconfig. Raises BadConfiguration."""
-        server = RemoteServer(kubeconfig, self._now, self._previous)
+        server = RemoteServer(kubeconfig, self._clock, self._previous)
         try:
             server.ask("/version")
         except _FAILURES as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,19 +12,26 @@ from msgspec import Struct
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls_settings import Pair, parse_named_pair
 from kapiserver.storage.backends import MEMORY
+from kapiserver.storage.concurrency.clock import Clock
 
 
 class Installation(Struct, frozen=True, kw_only=True, dict=True):
-    """The settings with which `kapiserver serve` starts, and the time.
+    """The settings with which `kapiserver serve` starts.
 
     data_dir    the directory of the files that no flag names
+    clock       the time of this machine
     is_running  whether a server answers at the address of its kubeconfig
     """
 
     config: Config
     data_dir: Path
-    now: datetime
+    clock: Clock
     is_running: bool
+
+    @property
+    def now(self) -> datetime:
+        """The time of this machine."""
+        return datetime.fromtimestamp(self.clock.now(), UTC)
 
     @property
     def cert_dir(self) -> Path:
@@ -44,6 +51,12 @@ class Installation(Struct, frozen=True, kw_only=True, dict=True):
         """The URLs of the members of etcd; () if the store is not etcd."""
         backend, _, address = self.config.store.storage.partition(":")
         return tuple(address.split(",")) if backend == "etcd" else ()
+
+    @property
+    def postgresql_address(self) -> str:
+        """The address of the database, `postgresql://...`; "" if the store is another one."""
+        storage = self.config.store.storage
+        return storage if storage.startswith("postgresql:") else ""
 
     @functools.cached_property
     def files(self) -> dict[str, Path]:

@@ -25,6 +25,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.webhooks.cluster_access import find_cluster
 from kapiserver.apiserver.webhooks.credentials import ClientCredentials, read_pem
 from kapiserver.apiserver.webhooks.kubeconfig import cluster_context
+from kapiserver.storage.concurrency.clock import Clock
 
 SECONDS = 10.0
 """The limit of one request."""
@@ -61,18 +62,17 @@ class Sample(NamedTuple):
 
 
 class RemoteServer:
-    """An API server at the address of a kubeconfig, and the time of this machine.
+    """An API server at the address of a kubeconfig.
 
+    clock       the time of this machine
     previous    the figures of an earlier report; {} if there is none
     """
 
-    def __init__(
-        self, kubeconfig: str | Path, now: datetime, previous: Mapping[str, float]
-    ) -> None:
+    def __init__(self, kubeconfig: str | Path, clock: Clock, previous: Mapping[str, float]) -> None:
         """Read the kubeconfig. Raises BadConfiguration."""
         cluster, user, folder = find_cluster(kubeconfig)
         self.url: str = cluster["server"].rstrip("/")
-        self.now = now
+        self._clock = clock
         self.previous = previous
         self.client_certificate = read_pem(user, "client-certificate", folder)
         self._credentials = ClientCredentials(user, folder)
@@ -82,6 +82,11 @@ class RemoteServer:
             if self.url.startswith("https:")
             else None
         )
+
+    @property
+    def now(self) -> datetime:
+        """The time of this machine."""
+        return datetime.fromtimestamp(self._clock.now(), UTC)
 
     def ask(self, path: str) -> Answer:
         """GET a path and return the response. Raises OSError, http.client.HTTPException,

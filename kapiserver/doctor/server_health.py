@@ -63,13 +63,17 @@ def different_clocks(server: RemoteServer) -> Iterator[Problem]:
     date = server.ask("/version").date
     if date is None:
         return
-    skew = server.now - date
+    yield from clock_problem("the server's clock", server.now - date)
+
+
+def clock_problem(name: str, skew: timedelta) -> Iterator[Problem]:
+    """Yield a problem of a clock that is behind that of this machine, or ahead of it."""
     if abs(skew) > SKEW:
         is_behind = skew > timedelta(0)
         yield Problem(
             severity=ERROR if abs(skew) > LARGE_SKEW else WARNING,
             about="clock",
-            message=f"the server's clock is {abs(skew).total_seconds():.0f} seconds "
+            message=f"{name} is {abs(skew).total_seconds():.0f} seconds "
             f"{'behind' if is_behind else 'ahead of'} that of this machine",
             remedy="let a time service set both: tokens and leases are judged by the clock",
         )

@@ -16,6 +16,7 @@ from kapiserver.doctor.finding import Problem
 from kapiserver.doctor.installation import Installation
 from kapiserver.doctor.remote_server import RemoteServer
 from kapiserver.server_config import config_of
+from tests.clock import ManualClock
 from tests.controllers.signing import subject
 
 
@@ -26,14 +27,19 @@ def installation(folder: Path, *flags: str, running: bool = False, days: int = 0
     return Installation(
         config=config_of(options),
         data_dir=folder,
-        now=datetime.now(UTC) + timedelta(days=days),
+        clock=_clock(days),
         is_running=running,
     )
 
 
+def _clock(days: float) -> ManualClock:
+    """Return a clock that shows the time that many days from now."""
+    return ManualClock((datetime.now(UTC) + timedelta(days=days)).timestamp())
+
+
 def server_of(kubeconfig: Path, *, days: float = 0) -> RemoteServer:
     """Return the server of a kubeconfig, that many days from now by the clock of this machine."""
-    return RemoteServer(kubeconfig, datetime.now(UTC) + timedelta(days=days), {})
+    return RemoteServer(kubeconfig, _clock(days), {})
 
 
 def problems(name: str, examined: Installation | RemoteServer) -> list[Problem]:

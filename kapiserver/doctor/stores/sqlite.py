@@ -78,15 +78,20 @@ def changed_often(installation: Installation) -> Iterator[Problem]:
     if file is None:
         return
     for each in resource_sizes(file, installation.config.store.key_root):
-        if each.versions >= VERSIONS and each.versions > VERSIONS_PER_OBJECT * each.objects:
-            yield Problem(
-                severity=WARNING,
-                about=each.prefix,
-                message=f"the history has {each.versions} versions of {each.objects} objects "
-                f"({each.size >> 20} MiB): something changes them all the time",
-                remedy="see who writes: managedFields of the objects, or the audit log; the "
-                "history ends after --etcd-compaction-interval",
-            )
+        yield from changes_problem(each.prefix, each.versions, each.objects)
+
+
+def changes_problem(about: str, versions: int, objects: int) -> Iterator[Problem]:
+    """Yield a problem of a resource whose objects have many versions in the history."""
+    if versions >= VERSIONS and versions > VERSIONS_PER_OBJECT * objects:
+        yield Problem(
+            severity=WARNING,
+            about=about,
+            message=f"the history has {versions} versions of {objects} objects: something changes "
+            "them all the time",
+            remedy="see who writes: managedFields of the objects, or the audit log; the history "
+            "ends after --etcd-compaction-interval",
+        )
 
 
 def store_figures(installation: Installation) -> dict[str, float]:

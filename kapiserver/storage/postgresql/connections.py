@@ -47,7 +47,7 @@ class Connections:
     def __init__(self, address: str, *, schema: str, limit: int) -> None:
         """Take the address of a database, `postgresql://...`. Raises ValueError for an address that
         names no PostgreSQL, OSError for certificate files that cannot be read."""
-        self._address, self._options = _connect_options(address)
+        self._address, self._options = connect_options(address)
         self._schema = schema
         self._limit = limit
         self._reading: asyncpg.Pool | None = None
@@ -161,7 +161,7 @@ async def _keep_session(_connection: asyncpg.Connection) -> None:
     """Reset nothing when a connection returns to its pool: statements leave nothing behind."""
 
 
-def _connect_options(address: str) -> tuple[str, dict[str, Any]]:
+def connect_options(address: str) -> tuple[str, dict[str, Any]]:
     """Return the address without the parameters that asyncpg does not know, and options of
     `asyncpg.connect`. Raises ValueError, OSError for files that cannot be read."""
     url = urlsplit(address)

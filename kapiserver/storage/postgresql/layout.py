@@ -137,7 +137,7 @@ async def update_layout(connection: asyncpg.Connection, schema: str) -> None:
     the errors of asyncpg."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
-        version = await _layout(connection, schema)
+        version = await layout_of(connection, schema)
         if version > LAYOUT:
             raise Refused(
                 f"the schema {schema} was written by a newer kapiserver (layout {version})"
@@ -149,7 +149,7 @@ async def update_layout(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute(_NEW.format(schema=quoted(schema), channel=channel))
 
 
-async def _layout(connection: asyncpg.Connection, schema: str) -> int:
+async def layout_of(connection: asyncpg.Connection, schema: str) -> int:
     """Return the version of the layout of a schema, 0 if it is absent or empty."""
     tables = {
         row["tablename"]

@@ -27,10 +27,9 @@ OTHER_CONNECTIONS = 2
 _FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl"}
 """Parameters that name a file, which must be readable."""
 _SESSION = {
-    "application_name": "kapiserver",
     # Names in statements have their schema, so that no other schema can replace an operator.
     "search_path": "pg_catalog",
-    "default_transaction_isolation": "read committed",
+    "default_transaction_isolation": "'read committed'",
     "jit": "off",
     # Every query walks an index in its order. Without statistics, after a restore or a large
     # import, the planner would sort whole tables for one page.
@@ -39,6 +38,8 @@ _SESSION = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
+"""Settings of each session. A statement sets them: pgbouncer refuses them as parameters of the
+start."""
 
 
 class Connections:
@@ -133,7 +134,7 @@ class Connections:
 
     async def _connect(self) -> asyncpg.Connection:
         connection = await asyncpg.connect(self._address, **self._options)
-        await _make_durable(connection)
+        await _prepare(connection)
         return connection
 
     async def _pool(self, size: int) -> asyncpg.Pool:
@@ -141,7 +142,7 @@ class Connections:
             self._address,
             min_size=0,  # with a minimum, asyncpg logs each failure while PostgreSQL is down
             max_size=size,
-            init=_make_durable,
+            init=_prepare,
             reset=_keep_session,
             **self._options,
         )
@@ -151,8 +152,10 @@ class Connections:
         return template.format(schema=quoted(self._schema))
 
 
-async def _make_durable(connection: asyncpg.Connection) -> None:
-    """Wait for the disk at each commit, even where the database's default is not to."""
+async def _prepare(connection: asyncpg.Connection) -> None:
+    """Set what a session needs, and that it waits for the disk at each commit, even where the
+    database's default is not to."""
+    await connection.execute("".join(f"SET {name} = {value};" for name, value in _SESSION.items()))
     if await connection.fetchval("SELECT current_setting('synchronous_commit')") == "off":
         await connection.execute("SET synchronous_commit = on")
 
@@ -176,12 +179,9 @@ def connect_options(address: str) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {
         "timeout": timeout,
         "command_timeout": CALL_SECONDS,
-        "server_settings": {
-            name: value
-            for name, value in _SESSION.items()
-            if name != "application_name" or name not in parameters
-        },
     }
+    if "application_name" not in parameters:
+        options["server_settings"] = {"application_name": "kapiserver"}
     if "," in url.netloc and "target_session_attrs" not in parameters:
         options["target_session_attrs"] = "read-write"  # after a failover, the new primary
     return urlunsplit(url._replace(query=urlencode(parameters))), options

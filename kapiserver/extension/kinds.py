@@ -26,11 +26,12 @@ from kapiserver.api.custom_kinds import (
     TypeOfObjects,
     subclass_of,
 )
-from kapiserver.api.errors import ConversionFailed, FieldError, NotRegistered, Path, invalid
+from kapiserver.api.errors import ConversionFailed, FieldError, NotRegistered, Path
 from kapiserver.api.group import GroupVersion, Subresource
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree, Type
 from kapiserver.extension.messages import list_message, object_message
+from kapiserver.extension.models import field_errors, has_models
 from kapiserver.extension.objects import Object, apply_changes, read, write
 from kapiserver.extension.resources import Functions, Resource, Version
 
@@ -93,6 +94,7 @@ class DeclaredVersion(CustomVersion):
         super().__init__(definition, summary)
         self._message = object_message(definition.declared.type_of(self.name))
         self.has_protobuf = self._message is not None
+        self.has_models = has_models(definition.declared.type_of(self.name))
         source = definition.declared.source
         if definition.declared.functions.answer is not None:
             self.verbs = ("create",)
@@ -231,6 +233,11 @@ def _with_identity(converted: Tree, obj: Tree, version: GroupVersion) -> Tree:
     return {"apiVersion": str(version), "kind": obj["kind"], "metadata": metadata, **content}
 
 
+def _accept(_new: Object, _old: Object | None) -> Iterable[FieldError]:
+    """Yield no errors, for models: reading the object has validated it."""
+    return ()
+
+
 class DeclaredStrategy(CustomStrategy):
     """The strategy of a declared kind: that of its schema, and its functions.
 
@@ -289,7 +296,9 @@ class DeclaredStrategy(CustomStrategy):
     ) -> list[FieldError]:
         """Return the errors of the schema, or those of the function if there are none."""
         check = self._version.functions.validate
-        return errors if errors or check is None else self._errors(check, new, old)
+        if errors or (check is None and not self._version.has_models):
+            return errors
+        return self._errors(check or _accept, new, old)
 
     def _errors(
         self, check: Callable[[Any, Any], Iterable[FieldError]], new: Tree, old: Tree | None
@@ -297,7 +306,7 @@ class DeclaredStrategy(CustomStrategy):
         try:
             return list(check(*self._hubs(new, old)))
         except msgspec.ValidationError as error:
-            return [invalid(Path("<nil>"), None, str(error))]
+            return field_errors(error)
 
     def _hubs(self, new: Tree, old: Tree | None) -> tuple[Object, Object | None]:
         read_object = self._version.hub_object

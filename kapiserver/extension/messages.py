@@ -26,6 +26,7 @@ from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
 from kapiserver.api.scalar_types import IntOrString
 from kapiserver.api.types import Kind, Type, double, field, int64
 from kapiserver.extension.markers import NUMBER
+from kapiserver.extension.models import ModelField, fields_of, is_model
 from kapiserver.extension.objects import Object
 from kapiserver.extension.schemas import UnusableType
 
@@ -53,7 +54,7 @@ def object_message(type_: type[Object], package: str = "") -> type[Kind] | None:
     builder = _Builder(package)
     info = inspect.type_info(type_)
     assert isinstance(info, inspect.StructType)
-    message: type[Kind] = builder.message(info, type_.__name__)
+    message: type[Kind] = builder.message(type_, info.fields, type_.__name__)
     if not builder.numbered:
         return None
     if builder.unnumbered:
@@ -86,15 +87,17 @@ class _Builder:
         """The paths of fields without a number."""
         self._messages: dict[type, type[Type]] = {}
 
-    def message(self, info: inspect.StructType, path: str) -> Any:
-        """Return the message of a class."""
-        if info.cls in self._messages:
-            return self._messages[info.cls]
-        is_object = issubclass(info.cls, Object)
+    def message(
+        self, cls: type, fields_of_class: Iterable[inspect.Field | ModelField], path: str
+    ) -> Any:
+        """Return the message of a class with these fields."""
+        if cls in self._messages:
+            return self._messages[cls]
+        is_object = issubclass(cls, Object)
         annotations: dict[str, Any] = {"metadata": ObjectMeta} if is_object else {}
         fields: dict[str, Any] = {"metadata": field(_METADATA)} if is_object else {}
         numbers = {_METADATA: "metadata"} if is_object else {}
-        for each in info.fields:
+        for each in fields_of_class:
             if is_object and each.encode_name in _NOT_DECLARED:
                 continue
             where = f"{path}.{each.encode_name}"
@@ -106,9 +109,9 @@ class _Builder:
             annotations[each.name] = self._annotation(each.type, where) | None
             fields[each.name] = field(number, json=each.encode_name, doc=_description(each.type))
         base = Kind if is_object else Type
-        attributes = {**fields, "package": self._package, "__doc__": info.cls.__doc__}
-        message = _declare(info.cls.__name__, base, annotations, attributes)
-        self._messages[info.cls] = message
+        attributes = {**fields, "package": self._package, "__doc__": cls.__doc__}
+        message = _declare(cls.__name__, base, annotations, attributes)
+        self._messages[cls] = message
         return message
 
     def _number(self, info: inspect.Type, path: str) -> int:
@@ -127,7 +130,9 @@ class _Builder:
         if isinstance(info, inspect.Metadata):
             return self._annotation(info.type, path)
         if isinstance(info, inspect.StructType):
-            return self.message(info, path)
+            return self.message(info.cls, info.fields, path)
+        if isinstance(info, inspect.CustomType) and is_model(info.cls):
+            return self.message(info.cls, fields_of(info.cls), path)
         if isinstance(info, inspect.UnionType):
             return self._union(info.types, path)
         if isinstance(info, inspect.DictType):

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kapiserver.api.types import Tree
+from kapiserver.extension.models import read_model, write_model
 
 
 class OwnerReference(Struct, rename="camel", kw_only=True, omit_defaults=True):
@@ -73,12 +74,12 @@ _ABSENT = object()
 
 def read(tree: Tree, type_: type[AnyObject]) -> AnyObject:
     """Return the object of a tree. Raises msgspec.ValidationError for one of another form."""
-    return msgspec.convert(tree, type_, str_keys=True)
+    return msgspec.convert(tree, type_, str_keys=True, dec_hook=read_model)
 
 
 def write(obj: Object) -> Tree:
     """Return the tree of an object. A field that is None is absent."""
-    tree: Tree = _without_none(msgspec.to_builtins(obj, str_keys=True))
+    tree: Tree = _without_none(msgspec.to_builtins(obj, str_keys=True, enc_hook=write_model))
     return tree
 
 

@@ -1,4 +1,4 @@
-"""Structural schemas of classes: the JSON schema of msgspec, in the form that Kubernetes reads.
+"""Structural schemas of classes: the JSON schema of msgspec or pydantic, in Kubernetes' form.
 
 Docstrings and `Meta(description=...)` become descriptions, the bounds of `Meta` become keywords,
 `Literal` and `Enum` become enums, defaults become defaults. `Meta(extra_json_schema=...)` adds
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from kapiserver.api.types import Tree
+from kapiserver.extension.models import model_schema
 from kapiserver.extension.objects import Object
 
 _TYPES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -26,7 +27,8 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values of keywords that say nothing. A field with such a default is absent unless it is set."""
 _TYPE_META = ("apiVersion", "kind", "metadata")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
-_REFERENCE = "#/$defs/"
+_DEFINITIONS = "$defs"
+_REFERENCE = f"#/{_DEFINITIONS}/"
 
 
 class UnusableType(TypeError):
@@ -39,7 +41,7 @@ class UnusableType(TypeError):
 def object_schema(type_: type[Object]) -> Tree:
     """Return the structural schema of the objects of a class, without the fields that all objects
     have. Raises UnusableType."""
-    (reference,), components = msgspec.json.schema_components([type_])
+    (reference,), components = msgspec.json.schema_components([type_], schema_hook=model_schema)
     converter = _Converter(components)
     schema = converter.convert(reference, type_.__name__, ())
     properties: Tree = schema["properties"]
@@ -56,6 +58,10 @@ class _Converter:
 
     def convert(self, schema: Tree, path: str, parents: tuple[str, ...]) -> Tree:
         """Return the structural schema; `parents` has the names of the classes around it."""
+        definitions = schema.get(_DEFINITIONS)
+        if definitions is not None:  # of a model of pydantic
+            rest = {name: value for name, value in schema.items() if name != _DEFINITIONS}
+            return _Converter(definitions).convert(rest, path, ())
         reference = schema.get("$ref")
         if reference is not None:
             name = reference.removeprefix(_REFERENCE)
@@ -97,6 +103,10 @@ def _keywords(schema: Tree) -> Tree:
         if f"exclusive{bound}" in converted:
             converted[bound.lower()] = converted[f"exclusive{bound}"]
             converted[f"exclusive{bound}"] = True
+    if "const" in schema:
+        converted["enum"] = [schema["const"]]
+    if "properties" in schema and schema.get("additionalProperties") is True:
+        converted[_PRESERVE] = True
     if schema.get("contentEncoding") == "base64":
         converted["format"] = "byte"
     return converted

@@ -21,6 +21,7 @@ from msgspec import Struct, structs
 
 from kapiserver.api.resource_client import MERGE_PATCH, Client, ResourceClient
 from kapiserver.api.types import Tree
+from kapiserver.extension.models import is_model
 from kapiserver.extension.objects import AnyObject, read, write
 from kapiserver.extension.resources import resource_of
 from kapiserver.storage.concurrency.time_slice import TimeSlice
@@ -197,6 +198,10 @@ def _without_defaults(value: Any, tree: Any) -> Any:
             for field in structs.fields(value)
             if not _is_default(field, member := getattr(value, field.name))
         }
+    if is_model(type(value)):
+        return value.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude_defaults=True
+        )
     if isinstance(value, list | tuple):
         return [_without_defaults(*pair) for pair in zip(value, tree, strict=True)]
     return tree

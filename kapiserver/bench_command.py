@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ipaddress
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -94,25 +93,26 @@ def _run(options: argparse.Namespace) -> int:
     import asyncio
 
     from kapiserver.api.scheme import Scheme
-    from kapiserver.apiserver.webhooks.cluster_access import cluster_access
+    from kapiserver.apiserver.webhooks.cluster_access import cluster_access, is_on_this_machine
     from kapiserver.benching.figures import as_json, as_text
     from kapiserver.benching.session import Settings, run
     from kapiserver.client import Client
     from kapiserver.codecs.codec_factory import CodecFactory
 
-    url = options.url or cluster_access(options.kubeconfig).url
+    access = None if options.url else cluster_access(options.kubeconfig)
+    url = access.url if access is not None else options.url
     if options.url and urlsplit(url).scheme != "http":
         raise ValueError(f"{url} is not a URL of plain HTTP; name others by --kubeconfig")
-    if not options.yes and not _is_on_this_machine(url):
+    if not options.yes and not is_on_this_machine(urlsplit(url).hostname or ""):
         raise ValueError(
             f"{url} is not on this machine, and others may use it; --yes loads it all the same"
         )
     codecs = CodecFactory(Scheme())
 
     def connect() -> Client:
-        if options.url:
+        if access is None:
             return Client(url, codecs=codecs)
-        return Client.from_kubeconfig(options.kubeconfig, codecs=codecs)
+        return Client.from_access(access, codecs=codecs)
 
     settings = Settings(
         seconds=options.seconds, connections=options.connections, watches=options.watches
@@ -133,14 +133,6 @@ def _run(options: argparse.Namespace) -> int:
         return FAILED
     sys.stdout.write(as_json(report) if options.output == "json" else as_text(report))
     return 0
-
-
-def _is_on_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _show_progress(done: int, total: int, work: str) -> None:

@@ -37,6 +37,7 @@ from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.protobuf import read_watch_event
 
 if TYPE_CHECKING:
+    from kapiserver.apiserver.webhooks.cluster_access import ClusterAccess
     from kapiserver.extension.clients.typed_client import Objects
     from kapiserver.extension.objects import AnyObject
 
@@ -83,6 +84,10 @@ class Client:
         self._authorization: Callable[[], Mapping[str, str]] = dict
         """Returns further headers of each request: the credentials of a kubeconfig."""
         self._ssl = ssl_context
+        self._server_name: str | None = None
+        """The name in the server's certificate; None means the host of the URL."""
+        self._proxy: str | None = None
+        """The URL of an HTTP proxy."""
         self.codecs = codecs or CodecFactory(Scheme())
         self._preferred = self._choose_encoding(prefer)
         self._json_only: set[tuple[str, str]] = set()
@@ -94,13 +99,19 @@ class Client:
     def from_kubeconfig(cls, path: str | Path = "", **options: Any) -> Client:
         """Return a client of the cluster that a kubeconfig file names. Without a path it is that
         of $KUBECONFIG, else the cluster whose pod runs the program, else ~/.kube/config. Token
-        files are read for each request, because tokens expire. Raises BadConfiguration, a
-        ValueError: there is no usable file, or it asks for a credential plugin."""
+        files are read for each request, because tokens expire; a credential plugin is run once,
+        here. Raises BadConfiguration, a ValueError: there is no usable file."""
         from kapiserver.apiserver.webhooks.cluster_access import cluster_access
 
-        access = cluster_access(path)
+        return cls.from_access(cluster_access(path), **options)
+
+    @classmethod
+    def from_access(cls, access: ClusterAccess, **options: Any) -> Client:
+        """Return a client of a cluster that a kubeconfig gives access to."""
         client = cls(access.url, ssl_context=access.ssl_context, **options)
         client._authorization = access.headers
+        client._server_name = access.server_name or None
+        client._proxy = access.proxy or None
         return client
 
     def _choose_encoding(self, prefer: str) -> MediaType:
@@ -189,7 +200,13 @@ class Client:
         url = URL(self._url + path, encoded=True).with_query(dict(parameters or {}))
         timeout = aiohttp.ClientTimeout(total=None if stream else 60, sock_connect=10)
         async with self._session.request(
-            method, url, headers=headers, data=data, timeout=timeout
+            method,
+            url,
+            headers=headers,
+            data=data,
+            timeout=timeout,
+            server_hostname=self._server_name,
+            proxy=self._proxy,
         ) as response:
             yield response
 

@@ -22,7 +22,9 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.webhooks.cluster_access import find_cluster
+from kapiserver.apiserver.http_client.proxies import proxy_headers
+from kapiserver.apiserver.http_client.urls import split_url
+from kapiserver.apiserver.webhooks.cluster_access import find_cluster, proxy_of
 from kapiserver.apiserver.webhooks.credentials import ClientCredentials, read_pem
 from kapiserver.apiserver.webhooks.kubeconfig import cluster_context
 from kapiserver.storage.concurrency.clock import Clock
@@ -77,6 +79,7 @@ class RemoteServer:
         self.client_certificate = read_pem(user, "client-certificate", folder)
         self._credentials = ClientCredentials(user, folder)
         self._name = cluster.get("tls-server-name") or ""
+        self._proxy = proxy_of(cluster)
         self._context = (
             cluster_context(cluster, self._credentials, folder)
             if self.url.startswith("https:")
@@ -93,8 +96,12 @@ class RemoteServer:
         WebhookFailed for a token file that cannot be read."""
         connection = self._connection()
         try:
-            prefix = urlsplit(self.url).path
-            connection.request("GET", prefix + path, headers=dict(self._credentials.headers()))
+            headers = dict(self._credentials.headers())
+            target = urlsplit(self.url).path + path
+            if self._proxy and self._context is None:  # the proxy gets the whole URL
+                target = self.url + path
+                headers |= proxy_headers(self._proxy)
+            connection.request("GET", target, headers=headers)
             response = connection.getresponse()
             date = response.headers.get("Date")
             body = response.read(MAX_BYTES)
@@ -162,11 +169,16 @@ class RemoteServer:
             connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
-        address = urlsplit(self.url)
-        host = address.hostname or ""
+        server = split_url(self.url)
+        next_hop = split_url(self._proxy or self.url)
+        host, port = next_hop.host, next_hop.port
         if self._context is None:
-            return http.client.HTTPConnection(host, address.port or 80, timeout=SECONDS)
-        return NamedConnection(host, address.port or 443, self._context, self._name or host)
+            return http.client.HTTPConnection(host, port, timeout=SECONDS)
+        connection = NamedConnection(host, port, self._context, self._name or server.host)
+        if self._proxy:
+            headers = dict(proxy_headers(self._proxy))
+            connection.set_tunnel(server.host, server.port, headers)
+        return connection
 
 
 class NamedConnection(http.client.HTTPConnection):

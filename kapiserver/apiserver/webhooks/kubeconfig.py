@@ -12,6 +12,7 @@ Mirrors pkg/util/webhook/webhook.go of k8s.io/apiserver and tools/clientcmd of c
 
 from __future__ import annotations
 
+import functools
 import random
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Kind, Tree, Type, field
 from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration
+from kapiserver.apiserver.webhooks.credential_plugin import plugin_errors, run_plugin
 from kapiserver.apiserver.webhooks.credentials import (
     ClientCredentials,
     FileStates,
@@ -63,6 +65,25 @@ class Cluster(Type):
     disable_compression: bool = field(7, json="disable-compression")
 
 
+class ExecEnvVar(Type):
+    """A variable of the environment of a credential plugin."""
+
+    name: str = field(1)
+    value: str = field(2)
+
+
+class ExecConfig(Type):
+    """A credential plugin: a program that prints credentials."""
+
+    command: str = field(1)
+    args: list[str] = field(2)
+    env: list[ExecEnvVar] = field(3)
+    apiVersion: str = field(4)
+    installHint: str = field(5)
+    provideClusterInfo: bool = field(6)
+    interactiveMode: str = field(7)
+
+
 class AuthInfo(Type):
     """The credentials of a user."""
 
@@ -75,7 +96,7 @@ class AuthInfo(Type):
     username: str = field(7)
     password: str = field(8)
     auth_provider: dict[str, Any] | None = field(9, json="auth-provider")
-    exec: dict[str, Any] | None = field(10)
+    exec: ExecConfig | None = field(10)
 
 
 class Context(Type):
@@ -226,14 +247,15 @@ def read_kubeconfig(
     return KubeconfigWebhook(cluster, user, file.parent, clock, timeout=timeout)
 
 
-def read_cluster(file: FilePath, *, purpose: str) -> tuple[Tree, Tree]:
+def read_cluster(file: FilePath, *, purpose: str, plugins: bool = False) -> tuple[Tree, Tree]:
     """Return the cluster and the user of the current context of a kubeconfig file. `purpose` names
-    the file's purpose in errors. Raises BadConfiguration."""
+    the file's purpose in errors; `plugins` says whether the credential plugin of the user is run or
+    refused. Raises BadConfiguration."""
     tree = read_configuration(
         file,
         {_KIND: KubeconfigFile},
         purpose=purpose,
-        validate=_errors,
+        validate=functools.partial(_errors, plugins=plugins),
         strict=False,
         default=_KIND,
     )
@@ -241,6 +263,8 @@ def read_cluster(file: FilePath, *, purpose: str) -> tuple[Tree, Tree]:
     cluster = _named(tree, "clusters", "cluster", context.get("cluster"))
     user = _named(tree, "users", "user", context.get("user")) or {}
     assert cluster is not None  # _errors checks it
+    if user.get("exec"):
+        user |= run_plugin(user["exec"], cluster, file.parent)
     return cluster, user
 
 
@@ -269,7 +293,7 @@ def _named(tree: Tree, plural: str, singular: str, name: str | None) -> Tree | N
     return None
 
 
-def _errors(tree: Tree) -> Iterator[FieldError]:
+def _errors(tree: Tree, *, plugins: bool) -> Iterator[FieldError]:
     current = tree.get("current-context") or ""
     context = _named(tree, "contexts", "context", current)
     if context is None:
@@ -283,7 +307,7 @@ def _errors(tree: Tree) -> Iterator[FieldError]:
         yield from _cluster_errors(cluster, Path("clusters"))
     user = _named(tree, "users", "user", user_name)
     if user is not None:
-        yield from _user_errors(user, user_name)
+        yield from _user_errors(user, user_name, plugins=plugins)
     elif user_name:
         yield invalid(Path("contexts"), user_name, "no user has this name")
 
@@ -293,8 +317,11 @@ def _user_list_errors(tree: Tree) -> Iterator[FieldError]:
         yield from _user_errors(each.get("user") or {}, each.get("name") or "")
 
 
-def _user_errors(user: Tree, user_name: str) -> Iterator[FieldError]:
-    for name in ("exec", "auth-provider"):
+def _user_errors(user: Tree, user_name: str, *, plugins: bool = False) -> Iterator[FieldError]:
+    plugin = user.get("exec")
+    if plugin is not None and plugins:
+        yield from plugin_errors(plugin, Path("users") / "exec")
+    for name in ("auth-provider",) if plugins else ("exec", "auth-provider"):
         if user.get(name) is not None:
             yield invalid(Path("users") / name, user_name, "credential plugins are not supported")
     for first, second in (

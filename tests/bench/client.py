@@ -9,6 +9,9 @@ from typing import TypeVar
 
 import orjson
 
+from tests.bench.counters import Counter
+from tests.bench.processes import Window
+
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 Item = TypeVar("Item")
@@ -16,7 +19,11 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The server under test."""
+    """The server under test.
+
+    counter   counts instructions while a window is open
+    requests  how many requests a window has; 0 for as many as its seconds allow
+    """
 
     host: str
     port: int
@@ -24,10 +31,16 @@ class Target:
     ca_file: str
     pids: list[int]
     store_pids: list[int] = field(default_factory=list)
+    counter: Counter | None = None
+    requests: int = 0
 
     @property
     def url(self) -> str:
         return f"https://{self.host}:{self.port}"
+
+    def window(self) -> Window:
+        """Return what measures the server and its store."""
+        return Window(self.pids, self.store_pids, self.counter)
 
     def tls(self) -> ssl.SSLContext:
         """A client context that trusts the server's CA."""

@@ -10,7 +10,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from tests.bench.processes import Window, resident_mib
 Figures = dict[str, float]
 PERCENTILES = {f"p{percent:g} ms": percent for percent in (1, 5, 10, 25, 50, 75, 90, 95, 98, 99)}
 """Percentiles of latencies, in percent, by the names of their figures."""
+COUNTED_CONNECTIONS = 8
+"""Connections of a window with a number of requests, whose server may be fifty times as slow."""
 _LIST_NAMESPACE = "bench-list"
 _WATCH_NAMESPACE = "bench-watch"
 _FOLDER = Path(__file__).parent
@@ -38,32 +40,41 @@ async def loop(
     seconds: float,
     send: Callable[[Connection], Awaitable[None]],
 ) -> Figures:
-    """Send requests one after another on each of `count` connections, for some seconds."""
+    """Send requests one after another on each of `count` connections, for some seconds or as many
+    as the target says, then on COUNTED_CONNECTIONS at most."""
     latencies: list[float] = []
+    if target.requests:
+        count = min(count, COUNTED_CONNECTIONS)
     async with connections(target, count) as opened:
 
-        async def run(connection: Connection, deadline: float) -> None:
-            while (start := time.perf_counter()) < deadline:
-                await send(connection)
-                latencies.append(time.perf_counter() - start)
+        async def run(connection: Connection, start: float) -> None:
+            await send(connection)
+            latencies.append(time.perf_counter() - start)
 
-        deadline = time.perf_counter() + 0.5
-        await asyncio.gather(*[run(opened_connection, deadline) for opened_connection in opened])
+        await spread(opened, _starts(target, 0.5), run)
         latencies.clear()
-        with Window(target.pids, target.store_pids) as window:
-            deadline = time.perf_counter() + seconds
-            await asyncio.gather(
-                *[run(opened_connection, deadline) for opened_connection in opened]
-            )
+        with target.window() as window:
+            await spread(opened, _starts(target, seconds), run)
     latencies.sort()
     return {
         "per s": len(latencies) / window.wall,
-        **cost(target, window, "us", 1e6 / len(latencies)),
+        **cost(target, window, "us", len(latencies)),
         **{
             name: latencies[int(len(latencies) * percent / 100)] * 1e3
             for name, percent in PERCENTILES.items()
         },
     }
+
+
+def _starts(target: Target, seconds: float) -> Iterator[float]:
+    """Yield the time at which each request of a window starts."""
+    if target.requests:
+        for _ in range(target.requests):
+            yield time.perf_counter()
+        return
+    deadline = time.perf_counter() + seconds
+    while (start := time.perf_counter()) < deadline:
+        yield start
 
 
 async def get(target: Target, seconds: float, *, resource: str, accept: str, count: int) -> Figures:
@@ -124,12 +135,12 @@ async def seed_pods(target: Target, count: int) -> Figures:
         async def make(connection: Connection, number: int) -> None:
             await create_pod(connection, number, namespace=_LIST_NAMESPACE)
 
-        with Window(target.pids, target.store_pids) as window:
+        with target.window() as window:
             await spread(opened, range(count), make)
     return {
         "wall s": window.wall,
         "writes per s": 2 * count / window.wall,
-        **cost(target, window, "us", 1e6 / count / 2),
+        **cost(target, window, "us", 2 * count),
     }
 
 
@@ -147,7 +158,7 @@ async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Fig
     async with connections(target, 1) as (connection,):
         url = path("pods", namespace=_LIST_NAMESPACE) + query
         size = 0
-        with Window(target.pids, target.store_pids) as window:
+        with target.window() as window:
             token = ""
             while True:
                 continue_query = f"&continue={token}" if token else ""
@@ -186,10 +197,12 @@ async def first_list(target: Target, *, accept: str) -> Figures:
     return {**figures, **ping_times, "MiB": resident_mib(target.pids)}
 
 
-def cost(target: Target, window: Window, unit: str, factor: float) -> Figures:
-    """The CPU of the server in a unit; that of its store and their sum if the store is a process of
-    its own."""
-    figures = {f"server {unit}": window.server * factor}
+def cost(target: Target, window: Window, unit: str, requests: int) -> Figures:
+    """The CPU of the server for each request in a unit, `s` or `us`; that of its store and their
+    sum if the store is a process of its own; instructions and cycles if they are counted."""
+    factor = {"s": 1, "us": 1e6}[unit] / requests
+    figures = {name: count / requests for name, count in window.events.items()}
+    figures[f"server {unit}"] = window.server * factor
     if target.store_pids:
         figures[f"store {unit}"] = window.store * factor
         figures[f"sum {unit}"] = (window.server + window.store) * factor
@@ -247,7 +260,7 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
             assert response.status == 200, response
             free.put_nowait(connection)
 
-        with Window(target.pids, target.store_pids) as window:
+        with target.window() as window:
             start = time.perf_counter()
             tasks = []
             for number in range(int(rate * seconds)):

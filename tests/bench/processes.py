@@ -3,9 +3,11 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+
+from tests.bench.counters import Counter
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -65,16 +67,20 @@ def _busy_seconds() -> float:
 @dataclass
 class Window:
     """Measures wall and CPU seconds of a `with` block: of the server, of its store if that is
-    another process, and of the whole machine."""
+    another process, and of the whole machine; and the events that a counter counts."""
 
     pids: list[int]
     store_pids: Sequence[int] = ()
+    counter: Counter | None = None
     wall: float = 0.0
     server: float = 0.0
     store: float = 0.0
     machine: float = 0.0
+    events: dict[str, float] = field(default_factory=dict)
 
     def __enter__(self) -> "Window":
+        if self.counter is not None:
+            self.counter.start()
         self._begin = self._now()
         return self
 
@@ -87,6 +93,8 @@ class Window:
         self.wall, self.server, self.store, self.machine = (
             after - earlier for earlier, after in zip(self._begin, self._now(), strict=True)
         )
+        if self.counter is not None:
+            self.events = self.counter.stop()
 
     def _now(self) -> tuple[float, float, float, float]:
         of_store = cpu_seconds(self.store_pids) if self.store_pids else 0.0

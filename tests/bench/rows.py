@@ -8,10 +8,11 @@ from functools import partial
 
 from tests.bench import measures, verbs
 from tests.bench.client import JSON, PROTOBUF, Target
+from tests.bench.counters import EVENTS
 from tests.bench.measures import Figures
 
-_REQUESTS = ("per s", "server us", "sum us", "p99 ms")
-_LISTS = ("wall s", "server s", "sum s")
+_REQUESTS = ("per s", "server us", "sum us", *EVENTS, "p99 ms")
+_LISTS = ("wall s", "server s", "sum s", *EVENTS)
 _WATCHES = ("server us", "p99 ms", "in the window %")
 
 

@@ -11,12 +11,13 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.bench.client import Target
+from tests.bench.counters import Perf, counts_events
 from tests.bench.measures import Figures
 from tests.bench.processes import cpu_seconds, resident_mib
 from tests.storage.etcd_server import free_port, program
@@ -24,6 +25,7 @@ from tests.storage.postgresql_server import Server as PostgresqlServer
 
 ROOT = Path(__file__).parent.parent.parent
 TOKEN = "bench-token"
+PROGRAM = (sys.executable, "-m", "kapiserver.cli")
 STORES = ("sqlite", "etcd", "postgresql")
 
 
@@ -67,15 +69,22 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def server(
-    folder: Path, below: Store, flags: list[str], *, tree: Path = ROOT, users: str = ""
+    folder: Path,
+    below: Store,
+    flags: list[str],
+    *,
+    tree: Path = ROOT,
+    users: str = "",
+    program: Sequence[str] = PROGRAM,
 ) -> Iterator[tuple[Target, Figures]]:
     """A kapiserver process over the store until the block ends, and the cost of its start. `tree`
-    is the checkout whose code runs, `users` are further lines of the file of tokens."""
+    is the checkout whose code runs, `users` are further lines of the file of tokens, and `program`
+    runs the command line."""
     port = free_port()  # another bench may run at the same time
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n{users}')
     command = [
-        sys.executable, "-m", "kapiserver.cli", "serve",
+        *program, "serve",
         "--bind-address", "127.0.0.1", "--secure-port", str(port),
         "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
         "--token-auth-file", str(folder / "tokens.csv"),
@@ -136,6 +145,7 @@ def _running(
             ca_file=str(ca_file),
             pids=[process.pid],
             store_pids=below.pids,
+            counter=Perf([process.pid]) if counts_events() else None,
         )
         yield target, started
     finally:

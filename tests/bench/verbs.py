@@ -18,7 +18,6 @@ import orjson
 from tests.bench.client import JSON, Connection, Target, connections, spread
 from tests.bench.measures import Figures, cost, loop
 from tests.bench.objects import configmap, ensure_namespace, path
-from tests.bench.processes import Window
 
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
@@ -119,8 +118,10 @@ async def _patch(
 
 
 async def delete(target: Target, seconds: float, *, rate: int = 500) -> Figures:
-    """DELETE ConfigMaps of 1 KB that were created before: `rate` of them for each second."""
-    maps = [configmap(f"delete-{next(_numbers)}") for _ in range(int(rate * seconds))]
+    """DELETE ConfigMaps of 1 KB that were created before: `rate` of them for each second, or as
+    many as the target says."""
+    count = target.requests or int(rate * seconds)
+    maps = [configmap(f"delete-{next(_numbers)}") for _ in range(count)]
     await _prepare(target, path("configmaps"), maps)
     async with connections(target, CONNECTIONS) as opened:
 
@@ -129,9 +130,9 @@ async def delete(target: Target, seconds: float, *, rate: int = 500) -> Figures:
             response = await connection.request("DELETE", url)
             assert response.status == 200, response
 
-        with Window(target.pids, target.store_pids) as window:
+        with target.window() as window:
             await spread(opened, maps, remove)
-    return {"per s": len(maps) / window.wall, **cost(target, window, "us", 1e6 / len(maps))}
+    return {"per s": len(maps) / window.wall, **cost(target, window, "us", len(maps))}
 
 
 async def list_form(target: Target, _: float, *, accept: str) -> Figures:
@@ -140,7 +141,7 @@ async def list_form(target: Target, _: float, *, accept: str) -> Figures:
     async with connections(target, 1) as (connection,):
         url = path("configmaps", namespace=_LIST_NAMESPACE)
         await connection.request("GET", url, accept=accept)
-        with Window(target.pids, target.store_pids) as window:
+        with target.window() as window:
             response = await connection.request("GET", url, accept=accept)
             assert response.status == 200, response.body[:300]
     return {"wall s": window.wall, **cost(target, window, "s", 1)}
@@ -151,7 +152,7 @@ async def list_by_label(target: Target, _: float) -> Figures:
     await _listed_maps(target)
     async with connections(target, 1) as (connection,):
         query = f"?labelSelector=value%3Dv{next(_values)}"
-        with Window(target.pids, target.store_pids) as window:
+        with target.window() as window:
             response = await connection.request(
                 "GET", path("configmaps", namespace=_LIST_NAMESPACE) + query
             )
@@ -206,7 +207,7 @@ async def openapi_after_definitions(target: Target, _: float) -> Figures:
             if _is_established((await connection.request("GET", last)).body):
                 break
             await asyncio.sleep(0.05)
-        with Window(target.pids, target.store_pids) as window:
+        with target.window() as window:
             response = await connection.request("GET", "/openapi/v2")
             assert response.status == 200, response.body[:300]
         await connection.request("DELETE", f"{_CUSTOM}?labelSelector=bench%3D{group[:-12]}")

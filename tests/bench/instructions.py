@@ -1,0 +1,113 @@
+"""Instructions of the server for a request of each verb.
+
+    python -m tests.bench.instructions [--storage etcd] [--only create,get] [--tree FOLDER]
+
+The server runs under callgrind, unless the machine has counters (`tests/bench/counters.py`). Each
+row of `make bench` that sends requests runs four times, with a number of requests on 8 connections
+instead of a time. The first run loads and compiles what the requests need. The least count of the
+others is the result: what other programs do changes no count, but what the server itself does every
+few seconds, or for the first time, is in some of them. Two results differ by less than 2 %.
+
+`--tree` is another checkout whose server is measured. With `--profiles FOLDER` callgrind's files
+stay, `profile.N` for the Nth window: `callgrind_annotate` reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.bench import servers
+from tests.bench.client import Target
+from tests.bench.counters import Callgrind, counts_events
+from tests.bench.processes import cpu_seconds
+from tests.bench.rows import ROWS, Row
+
+REQUESTS = 64
+ROUNDS = 3
+_PROGRAM = """
+from kapiserver.apiserver.filters import slow_requests
+slow_requests.THRESHOLD_SECONDS = 3600.0
+from kapiserver.cli import main
+raise SystemExit(main())
+"""
+"""The command line, which logs no request as a slow one: under callgrind, all requests are slow."""
+
+
+@contextmanager
+def counted_server(storage: str, folder: Path, tree: Path) -> Iterator[Target]:
+    """Run a server over a fresh store, whose instructions each window counts."""
+    wrapper = Callgrind.command(folder) if not counts_events() else []
+    program = [*wrapper, sys.executable, "-c", _PROGRAM]
+    with (
+        servers.store(storage, folder / "store") as below,
+        servers.server(folder / "server", below, [], tree=tree, program=program) as (target, _),
+    ):
+        if wrapper:
+            target = dataclasses.replace(target, counter=Callgrind(target.pids[0], folder))
+        if target.counter is None:
+            raise SystemExit("skipped: no counters on this machine, and no valgrind")
+        _wait_until_idle(target)
+        yield target
+
+
+def _wait_until_idle(target: Target) -> None:
+    """Return when what a start leaves for later is done: controllers and their first lists."""
+    for _ in range(120):
+        begin = cpu_seconds(target.pids)
+        time.sleep(1)
+        if cpu_seconds(target.pids) - begin < 0.1:
+            return
+
+
+def request_rows(only: str) -> dict[str, Row]:
+    """Return the rows that send requests by their names without the number of connections; those
+    whose first word is in `only`, a comma-separated list, unless it is empty."""
+    words = [word for word in only.split(",") if word]
+    rows = {
+        row.name.removesuffix(" connections").rstrip("0123456789").removesuffix(", "): row
+        for row in ROWS
+        if "per s" in row.figures and "watchers" not in row.name
+    }
+    return {
+        name: row for name, row in rows.items() if not words or name.split()[0].strip(",") in words
+    }
+
+
+def count(target: Target, rows: Mapping[str, Row], requests: int) -> Iterator[tuple[str, float]]:
+    """Yield the name of each row and the instructions of one of its requests."""
+    warm_up = dataclasses.replace(target, counter=None, requests=requests)
+    counted = dataclasses.replace(target, requests=requests)
+    for name, row in rows.items():
+        asyncio.run(row.run(warm_up, 0))
+        rounds = [asyncio.run(row.run(counted, 0)) for _ in range(ROUNDS)]
+        yield name, min(figures["instructions"] for figures in rounds)
+
+
+def main() -> None:
+    """Count, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.instructions")
+    parser.add_argument("--storage", choices=servers.STORES, default="sqlite")
+    parser.add_argument("--only", default="", help="first words of rows: get,create,put,...")
+    parser.add_argument("--requests", type=int, default=REQUESTS)
+    parser.add_argument("--tree", type=Path, default=servers.ROOT)
+    parser.add_argument("--profiles", type=Path, help="folder for callgrind's files")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = (options.profiles or Path(scratch)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        with counted_server(options.storage, folder, options.tree) as target:
+            print("| request | instructions |\n| --- | --- |", flush=True)
+            for name, instructions in count(target, request_rows(options.only), options.requests):
+                print(f"| {name} | {instructions:,.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

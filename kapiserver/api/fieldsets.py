@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import orjson
@@ -177,13 +177,19 @@ def children(node: Fields) -> Fields:
 
 def sort_steps(fields: Fields) -> Fields:
     """Return the same set with its steps in the order in which they are serialized."""
-    if len(fields) > 1:
-        steps = sorted(fields)
-        # Fields are sorted by name, after the dot; only steps with values need a key.
-        if not steps[-1].startswith(("f:", SELF)):
-            steps.sort(key=_step_rank)
-        return {step: sort_steps(below) if (below := fields[step]) else END for step in steps}
-    return {step: sort_steps(below) if below else END for step, below in fields.items()}
+    return {
+        step: sort_steps(below) if (below := fields[step]) else END
+        for step in (serialized_order(fields) if len(fields) > 1 else fields)
+    }
+
+
+def serialized_order(steps: Iterable[Step]) -> list[Step]:
+    """Return steps in the order in which they are serialized."""
+    ordered = sorted(steps)
+    # Fields are sorted by name, after the dot; only steps with values need a key.
+    if ordered and not ordered[-1].startswith(("f:", SELF)):
+        ordered.sort(key=_step_rank)
+    return ordered
 
 
 _KIND_RANKS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}

@@ -34,8 +34,9 @@ from kapiserver.api.managed_fields_entries import (
     decode_managers,
     encode_managers,
     managed_fields_of,
+    new_entry,
 )
-from kapiserver.api.merge_schema import Node
+from kapiserver.api.merge_schema import MapNode, Node
 from kapiserver.api.structured_merge import Comparison
 from kapiserver.api.typed_values import (
     SchemaMismatch,
@@ -49,7 +50,7 @@ from kapiserver.api.types import Tree
 MAX_UPDATERS = 10
 """Entries of operation Update that an object may have; the oldest beyond that are merged."""
 
-_SERVER_FIELDS: Fields = {
+SERVER_FIELDS: Fields = {
     "f:apiVersion": {},
     "f:kind": {},
     "f:metadata": {
@@ -120,6 +121,8 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         managers = self._initial_managers(live, new)
         if managers is None:
             return []
+        if not managers and live is None:
+            return self._entries_of_new(new, manager, now)
         if not managers and live is not None and uid_of(live):
             return []  # the object has no managedFields: tracking is off for it
         before = self.schemas.empty(self.version) if live is None else live
@@ -131,6 +134,17 @@ class FieldManager(Struct, frozen=True, kw_only=True):
             now,
         )
         return encode_managers(_cap_updaters(updated))
+
+    def _entries_of_new(self, new: Tree, manager: str, now: str) -> list[Tree]:
+        """Return the managedFields of a new object, whose creator owns all fields. What `update`
+        would return, with a fraction of its work: an object has more fields than a change of it."""
+        empty, node = self.schemas.empty(self.version), self._node
+        assert isinstance(node, MapNode), "an object is a map"
+        fields = structured_merge.fields_of_new(node, empty, new, SERVER_FIELDS)
+        fields = without(fields, self.ignored)
+        if not fields:
+            return []
+        return [new_entry(self._updater(manager), self.version, fields, now)]
 
     def _initial_managers(self, live: Tree | None, new: Tree) -> Managers | None:
         """Return the managers before this write; None if the client resets managedFields."""
@@ -163,7 +177,7 @@ class FieldManager(Struct, frozen=True, kw_only=True):
     ) -> Managers:
         comparison = self._compare(before, after)
         all_changed = union(comparison.added, comparison.modified)
-        changed_fields = difference(all_changed, _SERVER_FIELDS)
+        changed_fields = difference(all_changed, SERVER_FIELDS)
         previous = managers.get(manager)
         if (
             previous is not None
@@ -300,7 +314,7 @@ class FieldManager(Struct, frozen=True, kw_only=True):
     ) -> tuple[Tree, Managers]:
         previous = managers.get(applier)
         field_set = without(field_set, self.ignored)
-        owned_fields = difference(field_set, _SERVER_FIELDS)
+        owned_fields = difference(field_set, SERVER_FIELDS)
         # The time is that of the last change by this manager; sharing fields only sets none.
         time = None if previous is None else previous.time
         applied = VersionedSet(fields=owned_fields, api_version=self.version, time=time)

@@ -126,16 +126,23 @@ def encode_managers(managers: Managers) -> list[Tree]:
 def _write_entry(manager: Manager, owned: VersionedSet) -> Tree:
     if owned.entry is not None:
         return owned.entry
-    entry = {
-        "manager": manager.name,
-        "operation": manager.operation,
-        "apiVersion": owned.api_version,
-        "time": owned.time,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": fieldsets.sort_steps(owned.fields),
-        "subresource": manager.subresource,
-    }
-    return {name: value for name, value in entry.items() if value or name == "fieldsV1"}
+    fields = fieldsets.sort_steps(owned.fields)
+    return new_entry(manager, owned.api_version, fields, owned.time)
+
+
+def new_entry(manager: Manager, api_version: str, fields: Fields, time: str | None) -> Tree:
+    """Return the entry of a manager; the steps of `fields` are in the order in which they are
+    serialized."""
+    entry: Tree = {"manager": manager.name} if manager.name else {}
+    entry["operation"] = manager.operation
+    entry["apiVersion"] = api_version
+    if time:
+        entry["time"] = time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = fields
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return entry
 
 
 def managed_fields_of(obj: Tree) -> list[Tree]:

@@ -21,6 +21,9 @@ from kapiserver.api.fieldsets import (
     children,
     field_step,
     is_member,
+    serialized_order,
+    sort_steps,
+    union,
 )
 from kapiserver.api.merge_schema import (
     AnyNode,
@@ -162,21 +165,55 @@ def _items_by_step(node: ListNode, items: list[Value]) -> dict[Step, list[Value]
     return items_by_step
 
 
+def fields_of_new(
+    node: MapNode, empty: dict[str, Value], new: dict[str, Value], unowned: Fields
+) -> Fields:
+    """Return the fields of a new object that have owners, with their steps in the order in which
+    they are serialized: those which `compare` says are added or modified since the empty object,
+    without the paths of `unowned`, whose parents the empty object has."""
+    fields: Fields = {}
+    declared, element = node.fields, node.element or UNDECLARED
+    for name in sorted(new):
+        step, value, old = "f:" + name, new[name], empty.get(name, ABSENT)
+        unowned_below = unowned.get(step)
+        if unowned_below == END:
+            continue
+        child = declared.get(name, element)
+        if old is ABSENT:
+            fields[step] = _all_fields(child, value)
+        elif (
+            isinstance(child, MapNode)
+            and not child.atomic
+            and isinstance(old, dict)
+            and isinstance(value, dict)
+        ):
+            if below := fields_of_new(child, old, value, unowned_below or END):
+                fields[step] = below
+        else:
+            added, modified, _ = _compare(child, old, value)
+            if added is not None or modified is not None:
+                fields[step] = sort_steps(union(added or END, modified or END))
+    return fields
+
+
 def _all_fields(node: Node, value: Value) -> Fields:
-    """Return the fields of a value that was added or removed as a whole."""
+    """Return the fields of a value that was added or removed as a whole, with their steps in the
+    order in which they are serialized."""
     if node.__class__ is ScalarNode or not value:
         return END
     node = deduce(node, value)
     fields: Fields = {SELF: END}
     if isinstance(node, MapNode) and not node.atomic:
         declared, element = node.fields, node.element or UNDECLARED
-        for name, nested in value.items():
-            child = declared.get(name, element)
+        for name in sorted(value):
+            child, nested = declared.get(name, element), value[name]
             is_leaf = child.__class__ is ScalarNode or not nested
             fields["f:" + name] = END if is_leaf else _all_fields(child, nested)
         return fields
     if isinstance(node, ListNode) and not node.atomic:
-        for step, items in _items_by_step(node, value).items():
+        items_by_step = _items_by_step(node, value)
+        for step in serialized_order(items_by_step):
+            items = items_by_step[step]
             fields[step] = _all_fields(node.item, items[0]) if len(items) == 1 else END
         return fields
     return END

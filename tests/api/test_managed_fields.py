@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.api import merge_schema, structured_merge
+from kapiserver.api import fieldsets, merge_schema, structured_merge
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.managed_fields import SERVER_FIELDS
 from kapiserver.api.managed_fields_entries import decode_managers, encode_managers
 from kapiserver.api.merge_schema import ANY, ListNode, MapNode
 from kapiserver.api.typed_values import SchemaMismatch, check
@@ -321,6 +323,7 @@ def test_entries_survive_reading() -> None:
 
 _NAMES = st.sampled_from(["a", "b", "c", "d"])
 _VALUES = st.sampled_from(["1", "2", "3"])
+_DATA = st.recursive(_VALUES, lambda values: st.dictionaries(_NAMES, values, max_size=3))
 
 
 @st.composite
@@ -404,6 +407,24 @@ def test_comparison_turns_old_into_new(old: Tree, new: Tree) -> None:
     cut = structured_merge.remove(node, old, diff.removed)
     merged = structured_merge.merge(node, cut, new)
     assert _unordered(canonical(merged)) == _unordered(canonical(new))
+
+
+@given(_pods(), st.dictionaries(st.sampled_from(["a", "spec", "b"]), _DATA, max_size=3))
+@settings(max_examples=150)
+def test_creator_owns_what_is_not_in_an_empty_object(pod: Tree, data: Tree) -> None:
+    """The fields of a new object are those by which it differs from an empty one, without the
+    server's, and are in serialized order."""
+    deployment = yaml.safe_load(DEPLOYMENT)
+    revision = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "data": data}
+    for new in (pod, canonical(deployment), revision | {"metadata": pod["metadata"]}):
+        schemas = field_manager(new["apiVersion"], new["kind"]).schemas
+        node, empty = schemas.node(new["apiVersion"]), schemas.empty(new["apiVersion"])
+        for old in (empty, empty | {"metadata": {"labels": {"a": "1"}}, "data": {"a": {}}}):
+            diff = structured_merge.compare(node, old, new)
+            changed = fieldsets.union(diff.added, diff.modified)
+            fields = structured_merge.fields_of_new(node, old, new, SERVER_FIELDS)
+            expected = fieldsets.sort_steps(fieldsets.difference(changed, SERVER_FIELDS))
+            assert json.dumps(fields) == json.dumps(expected)
 
 
 def _unordered(value: Any) -> Any:

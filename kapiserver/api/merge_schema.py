@@ -45,8 +45,6 @@ class MapNode:
     """An object. `fields` are its named fields, `element` is the node of all other keys, None if
     there are none. An atomic object is owned and replaced as a whole."""
 
-    __slots__ = ("_fields", "atomic", "element")
-
     def __init__(
         self,
         fields: Callable[[], Mapping[str, Node]] = dict,
@@ -54,22 +52,18 @@ class MapNode:
         element: Node | None = None,
         atomic: bool = False,
     ) -> None:
-        self._fields: Callable[[], Mapping[str, Node]] | Mapping[str, Node] = fields
+        self._make_fields = fields
         self.element = element
         self.atomic = atomic
 
-    @property
+    @functools.cached_property
     def fields(self) -> Mapping[str, Node]:
         """The named fields, resolved on first use because types may be recursive."""
-        if callable(self._fields):
-            self._fields = self._fields()
-        return self._fields
+        return self._make_fields()
 
     def child(self, name: str) -> Node | None:
         """Return the node of the value under a key; None for an undeclared key."""
-        fields = self._fields
-        node = (self.fields if callable(fields) else fields).get(name)
-        return self.element if node is None else node
+        return self.fields.get(name, self.element)
 
 
 class ListNode(Struct, frozen=True):

@@ -1,11 +1,12 @@
-"""A server over a SQLite file under steady writes: do the file and the memory stop growing?
+"""A server under steady writes: do its store and its memory stop growing?
 
-    python -m tests.bench.churn --minutes 30 --rate 200
+    python -m tests.bench.churn --storage postgresql --minutes 30 --rate 200 --plot FILE.svg
 
-Starts a server process with its default compaction interval and a number of ConfigMaps of 1 KB. Of
-every ten writes eight are updates, one is a create and one a delete, at a constant rate. Each
-sample prints a line: the size of the file and of the write-ahead log, the server's memory, the
-number of writes, and their latencies. Linux only (memory is read from /proc).
+Starts a server process over a store, with its default compaction interval and a number of
+ConfigMaps of 1 KB. Of every ten writes eight are updates, one is a create and one a delete, at a
+constant rate. Each sample prints a line: the sizes of the files or tables of the store, the memory
+of the server, the number of writes, and their latencies. The plot shows the sizes. Linux only
+(memory is read from /proc).
 """
 
 import argparse
@@ -13,15 +14,24 @@ import asyncio
 import tempfile
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.client import Connection, Target, connections, spread
 from tests.bench.objects import configmap, ensure_namespace, path
+from tests.bench.plots import line_chart
 from tests.bench.processes import Window, resident_mib
-from tests.bench.servers import Store, server
+from tests.bench.servers import server, store
 
-COLUMNS = ("minute", "writes", "file MB", "WAL MB", "RSS MiB", "server %", "p50 ms", "p99 ms")
+Sizes = dict[str, float]
+"""Megabytes, by the names of files or tables."""
+STORES = ("sqlite", "postgresql")
+_TABLES = """
+SELECT pg_table_size(log) AS "log", pg_indexes_size(log) AS "indexes of log",
+    pg_total_relation_size(c) AS "current", (SELECT sum(size) FROM pg_ls_waldir()) AS "WAL"
+FROM (SELECT 'kapiserver.log'::regclass, 'kapiserver.current'::regclass) AS names (log, c)
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,18 +76,46 @@ class Churn:
 _TURN = (Churn.create, *[Churn.update] * 4, Churn.delete, *[Churn.update] * 4)
 
 
+def file_sizes(file: Path) -> Callable[[], Awaitable[Sizes]]:
+    """Return a function that measures a SQLite file."""
+
+    async def measure() -> Sizes:
+        files = {"file": file, "WAL": Path(f"{file}-wal")}
+        return {name: f.stat().st_size / 1e6 if f.exists() else 0 for name, f in files.items()}
+
+    return measure
+
+
+def table_sizes(address: str) -> Callable[[], Awaitable[Sizes]]:
+    """Return a function that measures the tables of a PostgreSQL store."""
+    import asyncpg
+
+    async def measure() -> Sizes:
+        connection = await asyncpg.connect(address)
+        try:
+            row = await connection.fetchrow(_TABLES)
+        finally:
+            await connection.close()
+        return {name: float(size) / 1e6 for name, size in row.items()}
+
+    return measure
+
+
 async def churn(
-    target: Target, file: Path, *, minutes: float, rate: float, objects: int, every: float
-) -> None:
-    """Write for a number of minutes; print a line per sample."""
+    target: Target,
+    measure: Callable[[], Awaitable[Sizes]],
+    options: argparse.Namespace,
+) -> dict[str, list[tuple[float, float]]]:
+    """Write for a number of minutes and print a line per sample. Return the sizes by name, without
+    those of write-ahead logs: pairs of minutes and megabytes."""
     state = Churn()
-    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
+    lines: dict[str, list[tuple[float, float]]] = {}
     async with connections(target, 32) as opened:
         await ensure_namespace(opened[0])
-        await spread(opened, range(objects), lambda connection, _: state.create(connection))
+        await spread(opened, range(options.objects), lambda each, _: state.create(each))
         free: asyncio.Queue[Connection] = asyncio.Queue()
-        for stack_connection in opened:
-            free.put_nowait(stack_connection)
+        for connection in opened:
+            free.put_nowait(connection)
 
         async def write(number: int) -> None:
             connection = await free.get()
@@ -86,56 +124,67 @@ async def churn(
 
         start = time.perf_counter()
         number = 0
-        for sample in range(int(minutes * 60 / every)):
-            with Window(target.pids) as window:
+        for sample in range(int(options.minutes * 60 / options.every)):
+            with Window(target.pids, target.store_pids) as window:
                 async with asyncio.TaskGroup() as writes:
-                    deadline = (sample + 1) * every
-                    while (at := number / rate) < deadline:
+                    deadline = (sample + 1) * options.every
+                    while (at := number / options.rate) < deadline:
                         await asyncio.sleep(max(0.0, start + at - time.perf_counter()))
                         writes.create_task(write(number))
                         number += 1
-            _print(state, file, target, (time.perf_counter() - start) / 60, window)
+            minute = (time.perf_counter() - start) / 60
+            sizes = await measure()
+            for name in (each for each in sizes if each != "WAL"):
+                lines.setdefault(name, []).append((minute, sizes[name]))
+            columns = {"minute": minute, **_columns(state, sizes, target, window)}
+            _print(columns, with_head=sample == 0)
+    return lines
 
 
-def _print(state: Churn, file: Path, target: Target, minute: float, window: Window) -> None:
+def _columns(state: Churn, sizes: Sizes, target: Target, window: Window) -> dict[str, float]:
+    """Return the figures of a sample by name, and forget the latencies."""
     latencies, state.latencies = sorted(state.latencies), []
-    wal = Path(f"{file}-wal")
-    values = (
-        minute,
-        state.writes,
-        file.stat().st_size / 1e6,
-        wal.stat().st_size / 1e6 if wal.exists() else 0,
-        resident_mib(target.pids),
-        100 * window.server / window.wall,
-        latencies[len(latencies) // 2] * 1e3,
-        latencies[int(len(latencies) * 0.99)] * 1e3,
-    )
-    cells = (f"{figure:.0f}" if isinstance(figure, int) else f"{figure:.1f}" for figure in values)
+    return {
+        "writes": state.writes,
+        **{f"{name} MB": size for name, size in sizes.items()},
+        "RSS MiB": resident_mib(target.pids),
+        "server %": 100 * window.server / window.wall,
+        "store %": 100 * window.store / window.wall,
+        "p50 ms": latencies[len(latencies) // 2] * 1e3,
+        "p99 ms": latencies[int(len(latencies) * 0.99)] * 1e3,
+    }
+
+
+def _print(columns: dict[str, float], *, with_head: bool) -> None:
+    if with_head:
+        print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
+    cells = (f"{n:.0f}" if isinstance(n, int) else f"{n:.1f}" for n in columns.values())
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--storage", choices=STORES, default="sqlite")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--rate", type=float, default=200, help="writes a second")
     parser.add_argument("--objects", type=int, default=5000, help="held all the time")
     parser.add_argument("--every", type=float, default=30, help="seconds between two lines")
+    parser.add_argument("--plot", type=Path, help="where the plot is written, as SVG")
     parser.add_argument("--server", nargs=argparse.REMAINDER, default=[], help="flags for `serve`")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as scratch,
-        server(Path(scratch), Store(), options.server) as (target, _started),
+        store(options.storage, Path(scratch)) as below,
+        server(Path(scratch), below, options.server) as (target, _started),
     ):
-        asyncio.run(
-            churn(
-                target,
-                Path(scratch) / "data" / "kapiserver.db",
-                minutes=options.minutes,
-                rate=options.rate,
-                objects=options.objects,
-                every=options.every,
-            )
-        )
+        if options.storage == "postgresql":
+            measure = table_sizes(below.flags[1])
+        else:
+            measure = file_sizes(Path(scratch) / "data" / "kapiserver.db")
+        lines = asyncio.run(churn(target, measure, options))
+    if options.plot is not None:
+        title = f"{options.storage}: sizes at {options.rate:g} writes per second"
+        options.plot.write_text(line_chart(title, lines, unit=" MB", across=" min"))
 
 
 if __name__ == "__main__":

@@ -354,6 +354,9 @@ TABLE: dict[type[Exception], ToStatus] = {
         504, "Timeout", "Too large resource version", retry_after=1
     ),
     storage.Unavailable: _STORE_UNAVAILABLE,
+    storage.OutcomeUnknown: _with_fixed_message(
+        503, "ServiceUnavailable", f"the store does not answer; {storage.OutcomeUnknown.MESSAGE}"
+    ),
     storage.ConversionRefused: _with_message(500, ""),
     storage.Refused: _with_message(500, ""),  # kube-apiserver passes on the message of etcd
     # kube-apiserver responds 500 without a reason; 413 tells the client not to retry.

@@ -6,6 +6,7 @@
     |-- Compacted          the requested revision was compacted
     |-- FutureRevision     the requested revision does not exist yet
     |-- Unavailable        the backend does not respond, or is closed
+    |   |-- OutcomeUnknown     it did not respond to a write, which it may have made
     |   `-- Refused            the backend rejects the call: no space, no permission
     |-- ValueTooLarge      the value exceeds the backend's limit
     |-- Corrupt            a stored value cannot be read
@@ -83,6 +84,15 @@ class FutureRevision(StorageError):
 
 class Unavailable(StorageError):
     """The backend does not respond, or is closed."""
+
+
+class OutcomeUnknown(Unavailable):
+    """The backend did not respond to a write, which it may have made."""
+
+    MESSAGE = "it is not known whether the write was made"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}; {self.MESSAGE}")
 
 
 class Refused(Unavailable):

@@ -2,12 +2,15 @@
 
     make bench PEER=path/to/kube-apiserver
     make bench ARGS="--storage etcd --objects 10000 --rounds 5 --seconds 3 --only get,list"
+    make bench ARGS="--storages sqlite etcd postgresql --only get,create,put,list"
 
 With PEER the other server is that kube-apiserver, over an etcd of its own; without it, an earlier
 version, the commit of `tests/bench/BASELINE`. Each row runs on one server, then on the other, round
 by round, so that a machine that grows slower slows both. A ratio is this checkout's figure divided
 by the other's: the median of all rounds, with the lowest and the highest. Of `per s` more is
 better, of others less.
+
+With `--storages` servers over several stores run in turns instead (`tests/bench/stores.py`).
 
 The figures go to `docs/bench/` too, as JSON named after the other server, and the pictures of
 docs/performance.md are drawn from them (`tests/bench/report.py`).
@@ -35,6 +38,7 @@ from tests.bench.report import Report
 from tests.bench.rows import ROWS, Row
 from tests.bench.samples import sampling
 from tests.bench.servers import ROOT, STORES
+from tests.bench.stores import compare_stores
 
 Measure = Callable[[Target], Figures]
 
@@ -133,6 +137,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--peer", type=Path, help="a kube-apiserver to compare with")
     parser.add_argument("--storage", choices=STORES, default="etcd", help="of this checkout")
+    parser.add_argument(
+        "--storages", nargs="*", choices=STORES, help="stores to compare with each other"
+    )
     parser.add_argument("--objects", type=int, default=10_000, help="pods in the lists")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one window")
@@ -147,6 +154,9 @@ def main() -> None:
     options = parser.parse_args()
     selected = [word for word in options.only.split(",") if word]
     rows = [row for row in ROWS if not selected or row.name.split()[0].strip(",") in selected]
+    if options.storages:
+        compare_stores(options, options.storages, rows)
+        return
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         ours = stack.enter_context(

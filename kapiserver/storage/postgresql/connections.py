@@ -1,31 +1,39 @@
 """The connections of one store to PostgreSQL: one that writes, some that read, one that listens.
 
-The writes of a server share a connection, because they share transactions. Broken connections are
-replaced at their next use. Knows no table but those that `layout.py` checks.
+The writes of a server share a connection, because they share transactions. Other statements that
+write, such as those of compaction, take a connection of those that read, so that no write waits for
+them.
+
+A connection that ended is replaced at its next use. If that fails, the call tries again until
+PostgreSQL has been away for RETRY_SECONDS: nothing was sent yet, so a short restart or failover is
+only a delay. A read whose connection ends is repeated too; a write is not, because its outcome is
+unknown. Knows no table but those that `layout.py` checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
 from kapiserver.storage.errors import Unavailable
-from kapiserver.storage.postgresql.errors import translate_errors
+from kapiserver.storage.postgresql.address import parse_address
+from kapiserver.storage.postgresql.errors import Disconnected, translate_errors
 from kapiserver.storage.postgresql.layout import channel_of, quoted, update_layout
 
 CALL_SECONDS = 10.0
-"""Seconds that a statement may take."""
-CONNECT_SECONDS = 5.0
-"""Seconds that a new connection may take, unless the address has a `connect_timeout`."""
+"""Seconds that a statement may take, and that it may wait for a connection before that."""
+STATEMENT_SECONDS = 9.0
+"""Seconds after which PostgreSQL itself ends a statement, so that its outcome is known."""
+RETRY_SECONDS = 3.0
+"""Seconds of an outage in which calls try to connect again."""
+PAUSE_SECONDS = 0.1
+"""Pause between two tries."""
 OTHER_CONNECTIONS = 2
 """The connection that writes and the one that listens."""
-_FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl"}
-"""Parameters that name a file, which must be readable."""
 _SESSION = {
     # Names in statements have their schema, so that no other schema can replace an operator.
     "search_path": "pg_catalog",
@@ -38,22 +46,40 @@ _SESSION = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-"""Settings of each session. A statement sets them: pgbouncer refuses them as parameters of the
-start."""
+_NEXT_HOST = (
+    OSError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TargetServerAttributeNotMatched,
+)
+"""Errors of a host after which the next one is tried: it is down, starts, or is no primary."""
 
 
 class Connections:
     """The connections of one store; they belong to the event loop that opened them."""
 
     def __init__(self, address: str, *, schema: str, limit: int) -> None:
-        """Take the address of a database, `postgresql://...`. Raises ValueError for an address that
-        names no PostgreSQL, OSError for certificate files that cannot be read."""
-        self._address, self._options = connect_options(address)
+        """Take the address of a database, `postgresql://...`. Raises ValueError for an address or
+        parameter that is refused, OSError for certificate files that cannot be read."""
+        parsed = parse_address(address)
+        self._url = parsed.url
+        self._hosts = list(parsed.hosts)
+        """The servers, the one that answered last first; empty if there is one."""
+        self._options = {
+            **parsed.options,
+            "command_timeout": CALL_SECONDS,
+            "server_settings": {
+                **parsed.settings,
+                **_SESSION,
+                "statement_timeout": f"{STATEMENT_SECONDS * 1000:.0f}",
+            },
+        }
         self._schema = schema
         self._limit = limit
+        self._outage = _Outage()
         self._reading: asyncpg.Pool | None = None
-        self._writing: asyncpg.Pool | None = None
+        self._writing: asyncpg.Connection | None = None
         self._listening: asyncpg.Connection | None = None
+        self._notified: Callable[[int], None] = lambda _: None
 
     async def open(self) -> None:
         """Connect and create missing tables. Raises Refused, Unavailable, ValueError for an address
@@ -62,68 +88,106 @@ class Connections:
             raise ValueError(f"--postgresql-schema={self._schema}: want 1 to 52 characters")
         with translate_errors():
             try:
-                connection = await self._connect()
-                try:
-                    await update_layout(connection, self._schema)
-                finally:
-                    await connection.close()
-                self._writing = await self._pool(1)
-                self._reading = await self._pool(max(self._limit - OTHER_CONNECTIONS, 1))
+                self._writing = await self._connect()
             except asyncpg.exceptions.ClientConfigurationError as error:
                 raise ValueError(f"--storage: {error}") from error
+            await update_layout(self._writing, self._schema)
+            self._reading = await asyncpg.create_pool(
+                min_size=0,  # with a minimum, asyncpg logs each failure of a connection
+                max_size=max(self._limit - OTHER_CONNECTIONS, 1),
+                connect=self._connect,
+                reset=_keep_session,
+            )
 
     async def close(self) -> None:
         """Close all connections. Idempotent."""
-        pools = [pool for pool in (self._writing, self._reading) if pool is not None]
-        self._writing = self._reading = None
-        for pool in pools:
-            pool.terminate()
-        if self._listening is not None:
-            self._listening.terminate()
-            self._listening = None
+        for connection in (self._reading, self._writing, self._listening):
+            if connection is not None:
+                connection.terminate()
+        self._reading = self._writing = self._listening = None
 
     async def read(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        """Return the rows of a query. Raises Refused, Unavailable."""
-        if self._reading is None:
-            raise Unavailable("the store is closed")
-        with translate_errors():
-            rows: list[asyncpg.Record] = await self._reading.fetch(query, *args)
-            return rows
+        """Return the rows of a query. Raises Refused, Unavailable, Corrupt."""
+        try:
+            return await self._run(query, args, writing=False)
+        except Disconnected:
+            return await self._run(query, args, writing=False)
+
+    async def maintain(self, query: str, *args: Any) -> list[asyncpg.Record]:
+        """Run a statement that writes in a transaction of its own, and return its rows. Writes do
+        not wait for it. Raises Refused, Unavailable, OutcomeUnknown, Corrupt."""
+        return await self._run(query, args, writing=True)
 
     async def write(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement in a transaction of its own, and return its rows. Raises Refused,
-        ValueTooLarge, Unavailable; after Unavailable the outcome may be unknown."""
-        if self._writing is None:
-            raise Unavailable("the store is closed")
-        with translate_errors(writing=True):
-            rows: list[asyncpg.Record] = await self._writing.fetch(query, *args)
-            return rows
+        """Run a statement in a transaction of its own, and return its rows; one call at a time.
+        Raises Refused, ValueTooLarge, Unavailable, OutcomeUnknown, Corrupt."""
+        return await _fetch(await self._writer(), query, args, writing=True)
 
-    async def listen(self, notified: Callable[[int], None], lost: Callable[[], None]) -> None:
-        """Call `notified` with the newest revision after each write of any server, and `lost` when
-        the connection that listens ends. Raises Refused, Unavailable."""
-        if self._writing is None:
-            raise Unavailable("the store is closed")
-        with translate_errors():
-            connection = await self._connect()
-            connection.add_termination_listener(lambda _: lost())
-            await connection.add_listener(
-                channel_of(self._schema), lambda *message: notified(int(message[-1]))
-            )
-        self._listening = connection
+    async def _writer(self) -> asyncpg.Connection:
+        while self._writing is None or self._writing.is_closed():
+            self._pool()  # raises if the store is closed
+            try:
+                with translate_errors():
+                    self._writing = await self._connect()
+            except Disconnected as error:
+                await self._outage.pause(error)
+        self._outage.end()
+        return self._writing
 
-    async def check_listening(self) -> None:
-        """Make the connection that listens answer, so that one without a peer is noticed. Raises
-        Unavailable."""
-        connection = self._listening
-        if connection is None:
-            return
+    async def _run(self, query: str, args: Sequence[Any], *, writing: bool) -> list[asyncpg.Record]:
+        pool = self._pool()
+        connection = await self._acquire(pool)
         try:
+            return await _fetch(connection, query, args, writing=writing)
+        finally:
             with translate_errors():
-                await connection.fetchval("SELECT 1")
-        except Unavailable:
-            connection.terminate()
-            raise
+                await pool.release(connection)
+
+    async def _acquire(self, pool: asyncpg.Pool) -> asyncpg.Connection:
+        while True:
+            try:
+                with translate_errors():
+                    connection = await pool.acquire(timeout=CALL_SECONDS)
+            except Disconnected as error:
+                await self._outage.pause(error)
+            else:
+                self._outage.end()
+                return connection
+
+    def _pool(self) -> asyncpg.Pool:
+        if self._reading is None:
+            raise Unavailable("the store is closed")
+        return self._reading
+
+    async def listen(self, notified: Callable[[int], None], lost: Callable[[], None]) -> bool:
+        """Call `notified` with the newest revision after each write of any server, and `lost` when
+        the connection that listens ends. Returns whether PostgreSQL notifies this server; a standby
+        does not. Raises Refused, Unavailable."""
+        self._pool()  # raises if the store is closed
+        self._notified = notified
+        with translate_errors():
+            self._listening = await self._connect()
+        self._listening.add_termination_listener(lambda _: lost())
+        return await self._subscribe(self._listening)
+
+    async def check_listening(self) -> bool:
+        """Make the connection that listens answer, so that one without a peer is noticed. Returns
+        what `listen` returns; a standby may have become a primary. Raises Unavailable."""
+        if self._listening is None:
+            return False
+        await _fetch(self._listening, "SELECT 1", (), writing=False)
+        return await self._subscribe(self._listening)
+
+    async def _subscribe(self, connection: asyncpg.Connection) -> bool:
+        with translate_errors():
+            try:
+                await connection.add_listener(channel_of(self._schema), self._on_message)
+            except asyncpg.ReadOnlySQLTransactionError:
+                return False
+        return True
+
+    def _on_message(self, *message: Any) -> None:
+        self._notified(int(message[-1]))
 
     def stop_listening(self) -> None:
         """Close the connection that listens. Idempotent."""
@@ -132,56 +196,65 @@ class Connections:
                 self._listening.terminate()
             self._listening = None
 
-    async def _connect(self) -> asyncpg.Connection:
-        connection = await asyncpg.connect(self._address, **self._options)
-        await _prepare(connection)
-        return connection
-
-    async def _pool(self, size: int) -> asyncpg.Pool:
-        return await asyncpg.create_pool(
-            self._address,
-            min_size=0,  # with a minimum, asyncpg logs each failure while PostgreSQL is down
-            max_size=size,
-            init=_prepare,
-            reset=_keep_session,
-            **self._options,
-        )
+    async def _connect(self, *_args: Any, **_options: Any) -> asyncpg.Connection:
+        """Connect to the first host that answers and has the attributes asked for. Each has the
+        whole `connect_timeout`, as in libpq: a host that is silent must not hide the next."""
+        problem: Exception | None = None
+        for host in self._hosts or [{}]:
+            try:
+                connection = await asyncpg.connect(self._url, **host, **self._options)
+            except _NEXT_HOST as error:
+                problem = problem or error
+                continue
+            await _make_durable(connection)
+            self._hosts = sorted(self._hosts, key=lambda each: each is not host)
+            return connection
+        assert problem is not None
+        raise problem
 
     def statement(self, template: str) -> str:
         """Return a statement in which `{schema}` is replaced."""
         return template.format(schema=quoted(self._schema))
 
 
-async def _prepare(connection: asyncpg.Connection) -> None:
-    """Set what a session needs, and that it waits for the disk at each commit, even where the
-    database's default is not to."""
-    await connection.execute("".join(f"SET {name} = {value};" for name, value in _SESSION.items()))
+class _Outage:
+    """Since when no connection can be made."""
+
+    def __init__(self) -> None:
+        self._start: float | None = None
+
+    def end(self) -> None:
+        """A connection was made."""
+        self._start = None
+
+    async def pause(self, error: Disconnected) -> None:
+        """Wait before another try. Raises `error` if the outage has lasted too long for that."""
+        now = asyncio.get_running_loop().time()
+        if self._start is None:
+            self._start = now
+        if now - self._start >= RETRY_SECONDS:
+            raise error
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def _fetch(
+    connection: asyncpg.Connection, query: str, args: Sequence[Any], *, writing: bool
+) -> list[asyncpg.Record]:
+    with translate_errors(writing=writing):
+        try:
+            rows: list[asyncpg.Record] = await connection.fetch(query, *args)
+        except (TimeoutError, asyncpg.ReadOnlySQLTransactionError):
+            # The peer is silent or no primary; the next connection may lead to another server.
+            connection.terminate()
+            raise
+        return rows
+
+
+async def _make_durable(connection: asyncpg.Connection) -> None:
+    """Wait for the disk at each commit, even where the database's default is not to."""
     if await connection.fetchval("SELECT current_setting('synchronous_commit')") == "off":
         await connection.execute("SET synchronous_commit = on")
 
 
 async def _keep_session(_connection: asyncpg.Connection) -> None:
     """Reset nothing when a connection returns to its pool: statements leave nothing behind."""
-
-
-def connect_options(address: str) -> tuple[str, dict[str, Any]]:
-    """Return the address without the parameters that asyncpg does not know, and options of
-    `asyncpg.connect`. Raises ValueError, OSError for files that cannot be read."""
-    url = urlsplit(address)
-    names_database = url.netloc or url.path.strip("/") or url.query
-    if not address.startswith("postgresql://") or not names_database:
-        raise ValueError(f"{address}: want postgresql://USER@HOST:PORT/DATABASE?PARAMETERS")
-    parameters = dict(parse_qsl(url.query, keep_blank_values=True))
-    for name in _FILES & parameters.keys():
-        with Path(parameters[name]).open("rb"):  # asyncpg's error has no name of the file
-            pass
-    timeout = float(parameters.pop("connect_timeout", 0) or CONNECT_SECONDS)
-    options: dict[str, Any] = {
-        "timeout": timeout,
-        "command_timeout": CALL_SECONDS,
-    }
-    if "application_name" not in parameters:
-        options["server_settings"] = {"application_name": "kapiserver"}
-    if "," in url.netloc and "target_session_attrs" not in parameters:
-        options["target_session_attrs"] = "read-write"  # after a failover, the new primary
-    return urlunsplit(url._replace(query=urlencode(parameters))), options

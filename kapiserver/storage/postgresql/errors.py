@@ -1,4 +1,15 @@
-"""Translates the errors of PostgreSQL and of asyncpg to those of the storage contract."""
+"""Translates the errors of PostgreSQL and of asyncpg to those of the storage contract.
+
+    what happened                                     a read raises   a write raises
+    no connection could be made                       Disconnected    Disconnected
+    the connection ended before the answer            Disconnected    OutcomeUnknown
+    no answer in time                                 Unavailable     OutcomeUnknown
+    an error of PostgreSQL that a retry may mend      Unavailable     Unavailable
+    one that a retry does not mend, as a full disk    Refused         Refused
+    a damaged page or index                           Corrupt         Corrupt
+
+A statement that ends with an error of PostgreSQL has written nothing: its transaction is undone.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +18,57 @@ from contextlib import contextmanager
 
 import asyncpg
 
-from kapiserver.storage.errors import Refused, Unavailable, ValueTooLarge
+from kapiserver.storage.errors import Corrupt, OutcomeUnknown, Refused, Unavailable, ValueTooLarge
 
 _REFUSED = ("28", "3D", "42501", "53100", "53200", "25006")
 """The beginnings of the SQLSTATE of errors for which a retry does not help: authorization, no such
 database, permission, a full disk, lack of memory, a server that only reads. Source: Appendix A of
 PostgreSQL's documentation."""
-_TOO_LARGE = ("54", "22001", "XX000: invalid memory alloc")
-"""Those of a value or key beyond a limit."""
-UNKNOWN_OUTCOME = "it is not known whether the write was made"
+_LOST = ("57P", "53300")
+"""Those of a server that starts or stops, or has no connection left."""
+_TOO_LARGE = ("54", "22001")
+"""Those of a key beyond a limit."""
+_CORRUPT = ("XX001", "XX002")
+"""Those of damaged pages and indexes."""
+
+
+class Disconnected(Unavailable):
+    """PostgreSQL cannot be reached, or ended the connection. No write was made."""
 
 
 @contextmanager
 def translate_errors(*, writing: bool = False) -> Iterator[None]:
-    """Translate the errors of a statement to Refused, ValueTooLarge or Unavailable.
+    """Translate the errors of a statement, or of a connection that is made.
 
-    writing     whether the statement writes: if its connection breaks or it takes too long, the
-                message says that its outcome is unknown
+    writing     whether the statement writes, so that without an answer its outcome is unknown
     """
-    unknown = f"; {UNKNOWN_OUTCOME}" if writing else ""
     try:
         yield
+    except asyncpg.PostgresConnectionError as error:
+        raise _lost(error, writing=writing) from error
     except asyncpg.PostgresError as error:
-        state = error.sqlstate or ""
-        if state.startswith(_REFUSED):
-            raise Refused(f"postgresql: {error}") from error
-        if state.startswith(_TOO_LARGE):
-            raise ValueTooLarge(f"postgresql: {error}") from error
-        is_broken = isinstance(error, asyncpg.PostgresConnectionError)
-        raise Unavailable(f"postgresql: {error}{unknown if is_broken else ''}") from error
+        if (error.sqlstate or "").startswith(_LOST):
+            raise _lost(error, writing=writing) from error
+        raise _refusal(error) from error
     except TimeoutError as error:
-        raise Unavailable(f"postgresql: no answer in time{unknown}") from error
+        message = "postgresql: no answer in time"
+        raise (OutcomeUnknown if writing else Unavailable)(message) from error
     except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         # An internal error of asyncpg tells of a connection that ends while a statement begins.
-        raise Unavailable(f"postgresql: {error}{unknown}") from error
+        raise _lost(error, writing=writing) from error
+
+
+def _lost(error: Exception, *, writing: bool) -> Unavailable:
+    message = f"postgresql: {error}"
+    return OutcomeUnknown(message) if writing else Disconnected(message)
+
+
+def _refusal(error: asyncpg.PostgresError) -> Exception:
+    state, message = error.sqlstate or "", f"postgresql: {error}"
+    if state.startswith(_REFUSED):
+        return Refused(message)
+    if state.startswith(_TOO_LARGE):
+        return ValueTooLarge(message)
+    if state.startswith(_CORRUPT):
+        return Corrupt(message)
+    return Unavailable(message)

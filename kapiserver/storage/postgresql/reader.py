@@ -191,7 +191,7 @@ class Reader:
         rows = await self._connections.read(self._expired, now, limit)
         replaced = [row["revision"] for row in rows if not row["is_current"]]
         if replaced:
-            await self._connections.write(self._forget, replaced)
+            await self._connections.maintain(self._forget, replaced)
         return [
             Write(decoded_key(row["key"]), None, row["revision"])
             for row in rows

@@ -57,6 +57,8 @@ missing."""
 RETRY_SECONDS = 0.2
 """Pause before a broken connection is replaced; doubled after each failure up to the maximum."""
 MAX_RETRY_SECONDS = 1.0
+STANDBY_SECONDS = 1.0
+"""Interval of reads of the newest revision from a standby, which does not notify."""
 EXPIRY_CHECK_SECONDS = 60.0
 """Seconds after which expired keys are looked for at the latest: other servers may have written
 them and then died."""
@@ -119,6 +121,8 @@ class PostgresqlStore(KV):
         to be read from the log."""
         self._wake_reader = asyncio.Event()
         self._lost = asyncio.Event()
+        self._is_notified = False
+        """Whether PostgreSQL notifies this server; a standby does not."""
         self._revision_reads = RevisionReads(self._reader.revision, self._check_open)
         self._closed = False
 
@@ -174,13 +178,8 @@ class PostgresqlStore(KV):
         return await self._revision_reads.newest()
 
     async def writable(self) -> None:
-        if not self._writes.error:
-            return
-        (row,) = await self._connections.read(
-            "SELECT current_setting('transaction_read_only') = 'on' AS read_only"
-        )
-        if row["read_only"]:
-            raise Refused("postgresql: the server only reads")
+        if self._writes.refusal:
+            raise Refused(self._writes.refusal)
 
     async def compact(self, revision: Revision) -> None:
         self._check_open()
@@ -188,7 +187,7 @@ class PostgresqlStore(KV):
         if revision > current:
             raise FutureRevision(revision, current=current)
         while self._compacted < revision:
-            (row,) = await self._connections.write(
+            (row,) = await self._connections.maintain(
                 self._compact_statement, revision, COMPACTION_STEP
             )
             self._compacted = max(self._compacted, min(row["done"], revision))
@@ -196,7 +195,7 @@ class PostgresqlStore(KV):
 
     async def begin_load(self, revision: Revision) -> bool:
         """Make an empty store begin at a revision (`storage/kv/copying.py`)."""
-        (row,) = await self._connections.write(self._begin_load_statement, revision)
+        (row,) = await self._connections.maintain(self._begin_load_statement, revision)
         if row["is_begun"]:
             await self._begin_at_newest()
             self._compacted = revision
@@ -204,7 +203,7 @@ class PostgresqlStore(KV):
 
     async def load(self, items: Sequence[KeyValue], expires: Sequence[float]) -> None:
         """Add pairs at their revisions, without events."""
-        await self._connections.write(self._load_statement, *loaded_columns(items, expires))
+        await self._connections.maintain(self._load_statement, *loaded_columns(items, expires))
         self._expiry.add(min(filter(None, expires), default=0.0))
 
     async def close(self) -> None:
@@ -334,13 +333,13 @@ class PostgresqlStore(KV):
 
     async def _listen(self) -> None:
         self._lost.clear()
-        await self._connections.listen(self._learn_of, self._lost.set)
+        self._is_notified = await self._connections.listen(self._learn_of, self._lost.set)
 
     async def _run_listening(self) -> None:
         """Replace the connection that listens when it ends, until the store is closed."""
         while not self._closed:
             try:
-                async with asyncio.timeout(CHECK_SECONDS):
+                async with asyncio.timeout(CHECK_SECONDS if self._is_notified else STANDBY_SECONDS):
                     await self._lost.wait()
             except TimeoutError:
                 await self._check_listening()
@@ -350,7 +349,7 @@ class PostgresqlStore(KV):
     async def _check_listening(self) -> None:
         """Find a connection without a peer; it would never deliver a message."""
         try:
-            await self._connections.check_listening()
+            self._is_notified = await self._connections.check_listening()
             self._learn_of(await self.current_revision())
         except StorageError as error:
             _log.debug("the connection that listens: %s", error)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kapiserver.api.errors import drop_tracebacks
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
-from kapiserver.storage.errors import Conflict, KeyExists, StorageError, Unavailable
+from kapiserver.storage.errors import Conflict, KeyExists, Refused, StorageError, Unavailable
 from kapiserver.storage.kv.contract import KVEvent, Revision
 from kapiserver.storage.kv.writes import Write
 from kapiserver.storage.postgresql.connections import Connections
@@ -52,8 +52,8 @@ class WriteQueue:
         self._on_events = on_events
         self._waiting: deque[_Waiting] = deque()
         self._running = False
-        self.error = ""
-        """The error of the last transaction, "" if it succeeded."""
+        self.refusal = ""
+        """The error of the last transaction if PostgreSQL refused it, else ""."""
 
     async def apply(self, write: Write) -> Revision:
         """Return the revision of a write. Raises KeyExists, Conflict, Unavailable."""
@@ -100,14 +100,14 @@ class WriteQueue:
         try:
             rows = await self._connections.write(self._statement, *_columns(writes))
         except StorageError as error:
-            self.error = str(error)
+            self.refusal = str(error) if isinstance(error, Refused) else ""
             drop_tracebacks(error)
             _fail(batch, error)
             return
         except asyncio.CancelledError:
             _fail(batch, Unavailable("the store is closed"))
             raise
-        self.error = ""
+        self.refusal = ""
         events = [
             KVEvent(write.key, Revision(row["written"]), write.value, None)
             for write, row in zip(writes, rows, strict=True)

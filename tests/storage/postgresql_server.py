@@ -55,18 +55,32 @@ class Server:
     """One PostgreSQL server with a data directory of its own. It does not wait for the disk unless
     `flags` say so: `-c fsync=on`."""
 
-    def __init__(self, flags: Sequence[str] = (), programs: Path | None = None) -> None:
+    def __init__(
+        self,
+        flags: Sequence[str] = (),
+        programs: Path | None = None,
+        *,
+        folder: Path | None = None,
+        primary: Server | None = None,
+    ) -> None:
+        """Create the data in a new folder, or in an empty one. With a primary the server is a
+        standby that follows it."""
         programs = programs or binaries()
         assert programs is not None, "no PostgreSQL is installed"
         self._programs = programs
         self.port = free_port()
-        self._folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="postgresql-"))
         self._flags = flags
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
         if not os.getuid():
             shutil.chown(self._folder, "nobody")
-        self._run("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8")
+        if primary is None:
+            self._run(
+                *("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8")
+            )
+        else:
+            self._run("pg_basebackup", "--no-sync", "--write-recovery-conf", "-d", primary.url)
 
     @property
     def url(self) -> str:
@@ -135,9 +149,22 @@ class Server:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End the server: SIGINT ends its connections, SIGQUIT is as a crash."""
         if self._process is not None:
+            self._signal(signal.SIGCONT)
             self._process.send_signal(how)
             self._process.wait()
             self._process = None
+
+    def pause(self) -> None:
+        """Let none of its processes run: connections are accepted, and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes of the server."""
+        children = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.pid)], capture_output=True, text=True
+        )
+        for pid in (self.pid, *map(int, children.stdout.split())):
+            os.kill(pid, number)
 
     def crash(self) -> None:
         """Kill the server and all its connections, as the end of the machine does, and start it."""

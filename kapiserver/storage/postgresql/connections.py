@@ -23,9 +23,10 @@ from kapiserver.storage.errors import Unavailable
 from kapiserver.storage.postgresql.address import parse_address
 from kapiserver.storage.postgresql.errors import Disconnected, translate_errors
 from kapiserver.storage.postgresql.layout import channel_of, quoted, update_layout
+from kapiserver.storage.postgresql.pool import Pool
 
 CALL_SECONDS = 10.0
-"""Seconds that a statement may take, and that it may wait for a connection before that."""
+"""Seconds that a statement may take."""
 STATEMENT_SECONDS = 9.0
 """Seconds after which PostgreSQL itself ends a statement, so that its outcome is known."""
 RETRY_SECONDS = 3.0
@@ -74,10 +75,10 @@ class Connections:
             },
         }
         self._schema = schema
-        self._limit = limit
         self._outage = _Outage()
-        self._reading: asyncpg.Pool | None = None
-        self._writing: asyncpg.Connection | None = None
+        self._reading = Pool(self._connect, max(limit - OTHER_CONNECTIONS, 1))
+        self._writing = Pool(self._connect, 1)
+        self._closed = False
         self._listening: asyncpg.Connection | None = None
         self._notified: Callable[[int], None] = lambda _: None
 
@@ -88,82 +89,67 @@ class Connections:
             raise ValueError(f"--postgresql-schema={self._schema}: want 1 to 52 characters")
         with translate_errors():
             try:
-                self._writing = await self._connect()
+                connection = await self._writing.take()
             except asyncpg.exceptions.ClientConfigurationError as error:
                 raise ValueError(f"--storage: {error}") from error
-            await update_layout(self._writing, self._schema)
-            self._reading = await asyncpg.create_pool(
-                min_size=0,  # with a minimum, asyncpg logs each failure of a connection
-                max_size=max(self._limit - OTHER_CONNECTIONS, 1),
-                connect=self._connect,
-                reset=_keep_session,
-            )
+            try:
+                await update_layout(connection, self._schema)
+            finally:
+                self._writing.give_back(connection)
 
     async def close(self) -> None:
         """Close all connections. Idempotent."""
-        for connection in (self._reading, self._writing, self._listening):
-            if connection is not None:
-                connection.terminate()
-        self._reading = self._writing = self._listening = None
+        self._closed = True
+        self._reading.close()
+        self._writing.close()
+        self.stop_listening()
 
     async def read(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Return the rows of a query. Raises Refused, Unavailable, Corrupt."""
         try:
-            return await self._run(query, args, writing=False)
+            return await self._run(self._reading, query, args, writing=False)
         except Disconnected:
-            return await self._run(query, args, writing=False)
-
-    async def maintain(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement that writes in a transaction of its own, and return its rows. Writes do
-        not wait for it. Raises Refused, Unavailable, OutcomeUnknown, Corrupt."""
-        return await self._run(query, args, writing=True)
+            return await self._run(self._reading, query, args, writing=False)
 
     async def write(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement in a transaction of its own, and return its rows; one call at a time.
-        Raises Refused, ValueTooLarge, Unavailable, OutcomeUnknown, Corrupt."""
-        return await _fetch(await self._writer(), query, args, writing=True)
+        """Run a statement in a transaction of its own, and return its rows. Raises Refused,
+        ValueTooLarge, Unavailable, OutcomeUnknown, Corrupt."""
+        return await self._run(self._writing, query, args, writing=True)
 
-    async def _writer(self) -> asyncpg.Connection:
-        while self._writing is None or self._writing.is_closed():
-            self._pool()  # raises if the store is closed
-            try:
-                with translate_errors():
-                    self._writing = await self._connect()
-            except Disconnected as error:
-                await self._outage.pause(error)
-        self._outage.end()
-        return self._writing
+    async def maintain(self, query: str, *args: Any) -> list[asyncpg.Record]:
+        """As `write`, on a connection of those that read: writes do not wait for it."""
+        return await self._run(self._reading, query, args, writing=True)
 
-    async def _run(self, query: str, args: Sequence[Any], *, writing: bool) -> list[asyncpg.Record]:
-        pool = self._pool()
-        connection = await self._acquire(pool)
+    async def _run(
+        self, pool: Pool, query: str, args: Sequence[Any], *, writing: bool
+    ) -> list[asyncpg.Record]:
+        connection = await self._take(pool)
         try:
-            return await _fetch(connection, query, args, writing=writing)
+            with translate_errors(writing=writing):
+                return await _fetch(connection, query, args)
         finally:
-            with translate_errors():
-                await pool.release(connection)
+            pool.give_back(connection)
+            if connection.is_closed():  # those of the same peer may be dead, too
+                pool.drop_free()
 
-    async def _acquire(self, pool: asyncpg.Pool) -> asyncpg.Connection:
+    async def _take(self, pool: Pool) -> asyncpg.Connection:
+        """Return a connection. Raises Unavailable."""
         while True:
+            if self._closed:
+                raise Unavailable("the store is closed")
             try:
                 with translate_errors():
-                    connection = await pool.acquire(timeout=CALL_SECONDS)
+                    connection = await pool.take()
             except Disconnected as error:
                 await self._outage.pause(error)
             else:
                 self._outage.end()
                 return connection
 
-    def _pool(self) -> asyncpg.Pool:
-        if self._reading is None:
-            raise Unavailable("the store is closed")
-        return self._reading
-
     async def listen(self, notified: Callable[[int], None], lost: Callable[[], None]) -> bool:
         """Call `notified` with the newest revision after each write of any server, and `lost` when
         the connection that listens ends. Returns whether PostgreSQL notifies this server; a standby
         does not. Raises Refused, Unavailable."""
-        self._pool()  # raises if the store is closed
         self._notified = notified
         with translate_errors():
             self._listening = await self._connect()
@@ -175,7 +161,8 @@ class Connections:
         what `listen` returns; a standby may have become a primary. Raises Unavailable."""
         if self._listening is None:
             return False
-        await _fetch(self._listening, "SELECT 1", (), writing=False)
+        with translate_errors():
+            await _fetch(self._listening, "SELECT 1", ())
         return await self._subscribe(self._listening)
 
     async def _subscribe(self, connection: asyncpg.Connection) -> bool:
@@ -196,7 +183,7 @@ class Connections:
                 self._listening.terminate()
             self._listening = None
 
-    async def _connect(self, *_args: Any, **_options: Any) -> asyncpg.Connection:
+    async def _connect(self) -> asyncpg.Connection:
         """Connect to the first host that answers and has the attributes asked for. Each has the
         whole `connect_timeout`, as in libpq: a host that is silent must not hide the next."""
         problem: Exception | None = None
@@ -238,23 +225,21 @@ class _Outage:
 
 
 async def _fetch(
-    connection: asyncpg.Connection, query: str, args: Sequence[Any], *, writing: bool
+    connection: asyncpg.Connection, query: str, args: Sequence[Any]
 ) -> list[asyncpg.Record]:
-    with translate_errors(writing=writing):
-        try:
-            rows: list[asyncpg.Record] = await connection.fetch(query, *args)
-        except (TimeoutError, asyncpg.ReadOnlySQLTransactionError):
-            # The peer is silent or no primary; the next connection may lead to another server.
-            connection.terminate()
-            raise
-        return rows
+    try:
+        rows: list[asyncpg.Record] = await connection.fetch(query, *args)
+    except TimeoutError as error:
+        connection.terminate()
+        raise ConnectionAbortedError("no answer in time") from error
+    except (asyncio.CancelledError, asyncpg.ReadOnlySQLTransactionError):
+        # A standby ends here, too: the next connection may lead to a primary.
+        connection.terminate()
+        raise
+    return rows
 
 
 async def _make_durable(connection: asyncpg.Connection) -> None:
     """Wait for the disk at each commit, even where the database's default is not to."""
     if await connection.fetchval("SELECT current_setting('synchronous_commit')") == "off":
         await connection.execute("SET synchronous_commit = on")
-
-
-async def _keep_session(_connection: asyncpg.Connection) -> None:
-    """Reset nothing when a connection returns to its pool: statements leave nothing behind."""

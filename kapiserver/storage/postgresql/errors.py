@@ -2,8 +2,8 @@
 
     what happened                                     a read raises   a write raises
     no connection could be made                       Disconnected    Disconnected
+    no connection in time                             Unavailable     Unavailable
     the connection ended before the answer            Disconnected    OutcomeUnknown
-    no answer in time                                 Unavailable     OutcomeUnknown
     an error of PostgreSQL that a retry may mend      Unavailable     Unavailable
     one that a retry does not mend, as a full disk    Refused         Refused
     a damaged page or index                           Corrupt         Corrupt
@@ -51,8 +51,7 @@ def translate_errors(*, writing: bool = False) -> Iterator[None]:
             raise _lost(error, writing=writing) from error
         raise _refusal(error) from error
     except TimeoutError as error:
-        message = "postgresql: no answer in time"
-        raise (OutcomeUnknown if writing else Unavailable)(message) from error
+        raise Unavailable("postgresql: no connection in time") from error
     except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         # An internal error of asyncpg tells of a connection that ends while a statement begins.
         raise _lost(error, writing=writing) from error

@@ -60,25 +60,29 @@ class Server:
         flags: Sequence[str] = (),
         programs: Path | None = None,
         *,
-        folder: Path | None = None,
+        data: Path | None = None,
+        log: Path | None = None,
         primary: Server | None = None,
     ) -> None:
-        """Create the data in a new folder, or in an empty one. With a primary the server is a
-        standby that follows it."""
+        """Create the data in new folders: of the data, and of the log of transactions, which is
+        among the data by default. With a primary the server is a standby that follows it."""
         programs = programs or binaries()
         assert programs is not None, "no PostgreSQL is installed"
         self._programs = programs
         self.port = free_port()
-        self._folder = folder or Path(tempfile.mkdtemp(prefix="postgresql-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+        self.data = data or self._folder / "data"
+        """The data directory."""
         self._flags = flags
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
         if not os.getuid():
-            shutil.chown(self._folder, "nobody")
+            for folder in {self._folder, self.data.parent, (log or self.data).parent}:
+                shutil.chown(folder, "nobody")
         if primary is None:
-            self._run(
-                *("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8")
-            )
+            options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--data-checksums"]
+            options += [f"--waldir={log}"] if log else []
+            self._run("initdb", "--no-sync", *options)
         else:
             self._run("pg_basebackup", "--no-sync", "--write-recovery-conf", "-d", primary.url)
 
@@ -97,11 +101,6 @@ class Server:
         """The first of its processes; the others are its children."""
         assert self._process is not None
         return self._process.pid
-
-    @property
-    def data(self) -> Path:
-        """The data directory."""
-        return self._folder / "data"
 
     def add_file(self, name: str, content: str) -> None:
         """Write a file of the data directory, before the server starts."""

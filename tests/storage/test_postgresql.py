@@ -210,7 +210,7 @@ async def test_restart(opened: Open, server: Server, monkeypatch: pytest.MonkeyP
         await two.create("/a/x", b"")
         server.stop()
         for call in (one.get("/a/x"), one.create("/a/y", b""), one.current_revision()):
-            with pytest.raises(Unavailable, match="postgresql: .+failed") as raised:
+            with pytest.raises(Unavailable, match="postgresql: ") as raised:
                 await call
             assert not isinstance(raised.value, OutcomeUnknown)
         server.start()

@@ -54,8 +54,10 @@ async def synchronize(primary: Server) -> None:
     await run_sql("ALTER SYSTEM SET synchronous_standby_names = '*'", url=primary.url)
     await run_sql("SELECT pg_reload_conf()", url=primary.url)
     async with asyncio.timeout(WAIT_SECONDS):
-        while not await run_sql(_IS_SYNCHRONOUS, url=primary.url):
-            await asyncio.sleep(0.01)  # noqa: ASYNC110 - another process changes it
+        while True:
+            if await run_sql(_IS_SYNCHRONOUS, url=primary.url):
+                return
+            await asyncio.sleep(0.01)
 
 
 async def write_until(view: PostgresqlStore, stop: asyncio.Event, name: str) -> dict[str, bool]:

@@ -58,6 +58,11 @@ async def test_tls(opened: Open, tmp_path: Path) -> None:
         verified = f"{url}?sslmode=verify-full&sslrootcert="
         async with opened(f"{verified}{ours.ca}&{client}") as view:
             await view.create("/a/x", b"")
+        for mode in ("allow", "prefer", "require", "verify-ca"):
+            version = "ssl_min_protocol_version=TLSv1.3"
+            address = f"{url}?sslmode={mode}&sslrootcert={ours.ca}&{client}&{version}"
+            async with opened(address) as view:
+                assert (await view.get("/a/x")).item is not None
         for address in (
             f"{verified}{theirs.ca}&{client}",
             f"{verified}{ours.ca}",

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -163,7 +164,8 @@ class Server:
             ["ps", "-o", "pid=", "--ppid", str(self.pid)], capture_output=True, text=True
         )
         for pid in (self.pid, *map(int, children.stdout.split())):
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def crash(self) -> None:
         """Kill the server and all its connections, as the end of the machine does, and start it."""

@@ -275,6 +275,25 @@ async def test_failover_that_loses_writes(opened: Open, server: Server) -> None:
         assert keys == ["/a/new", "/a/newer", "/a/old"]
 
 
+async def test_skipped_revisions(opened: Open, tables: str) -> None:
+    """The statements of docs/how-to/postgresql.md make all older revisions count as compacted, and
+    later revisions greater than any that a client has seen."""
+    async with opened() as view:
+        first = await view.create("/a/x", b"1")
+        await view.update("/a/x", b"2", expected=first)
+    await run_sql(f"UPDATE {tables}.state SET revision = revision + 1000000000")
+    await run_sql(f"SELECT {tables}.compact(revision, revision) FROM {tables}.state")
+    async with opened() as view:
+        recorder = Recorder()
+        view.watch("/a/", after=Revision(first), sink=recorder)
+        assert isinstance(await recorder.end(), Compacted)
+        item = (await view.get("/a/x")).item
+        assert item is not None
+        assert item.value == b"2"
+        assert await view.create("/a/y", b"") > 1_000_000_000
+    assert await run_sql(f"SELECT count(*) FROM {tables}.log") == [(2,)]
+
+
 async def test_a_server_that_only_reads(opened: Open, server: Server) -> None:
     """A standby refuses writes with PostgreSQL's message, and serves reads and watches."""
     async with opened(server.url) as view:

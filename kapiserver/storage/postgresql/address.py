@@ -127,7 +127,9 @@ def _check(parameters: Mapping[str, str]) -> None:
 def _hosts(text: str) -> list[Mapping[str, str | int | None]]:
     """Return the servers of `HOST:PORT,HOST:PORT`, none if there is only one."""
     urls = [urlsplit(f"//{part}") for part in text.split(",")]
-    servers = [{"host": unquote(url.hostname or ""), "port": url.port} for url in urls]
+    servers: list[Mapping[str, str | int | None]] = [
+        {"host": unquote(url.hostname or ""), "port": url.port} for url in urls
+    ]
     return servers if len(servers) > 1 else []
 
 

@@ -103,6 +103,7 @@ class Reader:
         self._connections = connections
         self._counts = RemainingCounts()
         fill = connections.statement
+        self._newest = fill("SELECT revision FROM {schema}.state")
         self._state = fill(_STATE)
         self._get = fill(_GET)
         self._get_at_revision = fill(_GET_AT_REVISION)
@@ -124,8 +125,8 @@ class Reader:
 
     async def revision(self) -> Revision:
         """Return the newest revision."""
-        (row,) = await self._connections.read(self._state)
-        return Revision(row["newest"])
+        (row,) = await self._connections.read(self._newest)
+        return Revision(row["revision"])
 
     async def get(self, key: str, revision: Revision | None) -> GetResult:
         """Return one key. Raises Compacted, FutureRevision."""

@@ -24,7 +24,7 @@ from kapiserver.storage.errors import (
     ValueTooLarge,
 )
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.postgresql import connections, store, write_queue
+from kapiserver.storage.postgresql import connections, connector, store, write_queue
 from kapiserver.storage.postgresql.config import PostgresqlSettings
 from kapiserver.storage.postgresql.layout import LAYOUT
 from kapiserver.storage.postgresql.store import (
@@ -373,7 +373,7 @@ async def test_slow_statements(opened: Open, tables: str, monkeypatch: pytest.Mo
                 await view.create("/a/x", b"")
             assert not isinstance(raised.value, OutcomeUnknown)
         monkeypatch.setattr(connections, "STATEMENT_SECONDS", 60)
-        monkeypatch.setattr(connections, "CALL_SECONDS", 0.2)
+        monkeypatch.setattr(connector, "CALL_SECONDS", 0.2)
         async with opened() as silent, admin.transaction():
             await admin.execute(f"SELECT * FROM {tables}.state FOR UPDATE")
             with pytest.raises(OutcomeUnknown, match="no answer in time"):

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from kapiserver.storage.errors import OutcomeUnknown, Refused, Unavailable
-from kapiserver.storage.postgresql import connections, store
+from kapiserver.storage.postgresql import connector, store
 from kapiserver.storage.postgresql.store import PostgresqlStore
 from tests.storage.postgresql_server import Server, binaries
 from tests.storage.postgresqlkit import Open, opened, run_sql, schema, tables
@@ -114,7 +114,7 @@ async def test_a_silent_primary(
     opened: Open, primary: Server, standby: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A primary that accepts connections and says nothing does not hide the one that took over."""
-    monkeypatch.setattr(connections, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(connector, "CALL_SECONDS", 1.0)
     async with opened(f"{both(primary, standby)}?connect_timeout=1") as view:
         await view.create("/a/x", b"")
         await run_sql("SELECT pg_promote()", url=standby.url)

@@ -20,15 +20,14 @@ from typing import Any
 import asyncpg
 
 from kapiserver.storage.errors import Unavailable
-from kapiserver.storage.postgresql.address import parse_address
+from kapiserver.storage.postgresql.connector import Connector
 from kapiserver.storage.postgresql.errors import Disconnected, translate_errors
 from kapiserver.storage.postgresql.layout import channel_of, quoted, update_layout
 from kapiserver.storage.postgresql.pool import Pool
 
-CALL_SECONDS = 10.0
-"""Seconds that a statement may take."""
 STATEMENT_SECONDS = 9.0
-"""Seconds after which PostgreSQL itself ends a statement, so that its outcome is known."""
+"""Seconds after which PostgreSQL itself ends a statement, so that its outcome is known. Less than
+CALL_SECONDS."""
 RETRY_SECONDS = 3.0
 """Seconds of an outage in which calls try to connect again."""
 PAUSE_SECONDS = 0.1
@@ -47,12 +46,8 @@ _SESSION = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-_NEXT_HOST = (
-    OSError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TargetServerAttributeNotMatched,
-)
-"""Errors of a host after which the next one is tried: it is down, starts, or is no primary."""
+"""Settings of each session. A statement sets them: pgbouncer refuses them as parameters of the
+start."""
 
 
 class Connections:
@@ -61,19 +56,7 @@ class Connections:
     def __init__(self, address: str, *, schema: str, limit: int) -> None:
         """Take the address of a database, `postgresql://...`. Raises ValueError for an address or
         parameter that is refused, OSError for certificate files that cannot be read."""
-        parsed = parse_address(address)
-        self._url = parsed.url
-        self._hosts = list(parsed.hosts)
-        """The servers, the one that answered last first; empty if there is one."""
-        self._options = {
-            **parsed.options,
-            "command_timeout": CALL_SECONDS,
-            "server_settings": {
-                **parsed.settings,
-                **_SESSION,
-                "statement_timeout": f"{STATEMENT_SECONDS * 1000:.0f}",
-            },
-        }
+        self._connector = Connector(address)
         self._schema = schema
         self._outage = _Outage()
         self._reading = Pool(self._connect, max(limit - OTHER_CONNECTIONS, 1))
@@ -88,10 +71,7 @@ class Connections:
         if not self._schema or len(channel_of(self._schema)) > 63:
             raise ValueError(f"--postgresql-schema={self._schema}: want 1 to 52 characters")
         with translate_errors():
-            try:
-                connection = await self._writing.take()
-            except asyncpg.exceptions.ClientConfigurationError as error:
-                raise ValueError(f"--storage: {error}") from error
+            connection = await self._writing.take()
             try:
                 await update_layout(connection, self._schema)
             finally:
@@ -184,20 +164,9 @@ class Connections:
             self._listening = None
 
     async def _connect(self) -> asyncpg.Connection:
-        """Connect to the first host that answers and has the attributes asked for. Each has the
-        whole `connect_timeout`, as in libpq: a host that is silent must not hide the next."""
-        problem: Exception | None = None
-        for host in self._hosts or [{}]:
-            try:
-                connection = await asyncpg.connect(self._url, **host, **self._options)
-            except _NEXT_HOST as error:
-                problem = problem or error
-                continue
-            await _make_durable(connection)
-            self._hosts = sorted(self._hosts, key=lambda each: each is not host)
-            return connection
-        assert problem is not None
-        raise problem
+        connection = await self._connector.connect()
+        await _prepare(connection)
+        return connection
 
     def statement(self, template: str) -> str:
         """Return a statement in which `{schema}` is replaced."""
@@ -239,7 +208,10 @@ async def _fetch(
     return rows
 
 
-async def _make_durable(connection: asyncpg.Connection) -> None:
-    """Wait for the disk at each commit, even where the database's default is not to."""
+async def _prepare(connection: asyncpg.Connection) -> None:
+    """Set what a session needs, and that it waits for the disk at each commit, even where the
+    database's default is not to."""
+    settings = _SESSION | {"statement_timeout": f"{STATEMENT_SECONDS * 1000:.0f}"}
+    await connection.execute("".join(f"SET {name} = {value};" for name, value in settings.items()))
     if await connection.fetchval("SELECT current_setting('synchronous_commit')") == "off":
         await connection.execute("SET synchronous_commit = on")

@@ -14,7 +14,7 @@ import asyncpg
 from msgspec import Struct
 
 from kapiserver.storage.errors import Refused
-from kapiserver.storage.postgresql.connections import connect_options
+from kapiserver.storage.postgresql.connector import Connector
 from kapiserver.storage.postgresql.errors import translate_errors
 from kapiserver.storage.postgresql.layout import layout_of, quoted
 
@@ -166,12 +166,9 @@ async def resource_counts(address: str, schema: str, root: str) -> Sequence[Mapp
 
 @asynccontextmanager
 async def _connection(address: str) -> AsyncIterator[asyncpg.Connection]:
-    url, options = connect_options(address)
+    connector = Connector(address)
     with translate_errors():
-        try:
-            connection = await asyncpg.connect(url, **options)
-        except asyncpg.exceptions.ClientConfigurationError as error:
-            raise ValueError(f"--storage: {error}") from error
+        connection = await connector.connect()
         try:
             yield connection
         finally:

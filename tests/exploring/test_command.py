@@ -80,6 +80,15 @@ def test_an_operator_without_faults(workload: str, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.slow
+def test_a_step_that_needs_what_comes_late(workload: str) -> None:
+    """A step that the server refuses is tried again when the plan holds nothing back any more."""
+    steps = "- settle:\n- delete: secrets/a\n- settle:\n"
+    Path(workload).write_text(f"{WORKLOAD}{steps}")
+    plan = "miss@step::::0@step::::3=configmaps"
+    assert explore(workload, "--plan", plan, operator=(sys.executable, COPIER)) == 0
+
+
+@pytest.mark.slow
 def test_a_workload_that_does_not_reach_its_end(
     workload: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -199,7 +199,7 @@ class Session:
             await self.injector.before_step(index)
             self.tracer.mark(str(step), index)
             try:
-                await self._perform(step)
+                await self._perform_or_retry(step)
                 if isinstance(step, Settle):
                     await self._recover(index + 1)
             except (AssertionError, StatusError) as error:
@@ -227,6 +227,19 @@ class Session:
             snapshot = structs.replace(snapshot, items=items)
             objects = frozenset(await self._state())
             self._checkpoints[index] = _Checkpoint(snapshot, self.tracer.trace(), objects)
+
+    async def _perform_or_retry(self, step: Step) -> None:
+        """Perform a step. If the server refuses it under a plan, end what the plan holds back, and
+        try again when the operator has settled: the step may need what the operator does late.
+        Raises AssertionError, StatusError."""
+        try:
+            await self._perform(step)
+        except StatusError:
+            if not self._assignment.plan.injections:
+                raise
+            await self.injector.on_quiet(is_blocked=True)
+            await self._settle()
+            await self._perform(step)
 
     async def _perform(self, step: Step) -> None:
         match step:

@@ -117,6 +117,14 @@ CASES = (
     Case("instances/overlap", "create", "ran twice|saw the state", r"secrets default/db-token"),
     Case("instances/lost_lease", "create", "paused", r"jobs\.batch"),
     Case("time/token", "agent", "clock", r"configmaps default/db-settings"),
+    Case(
+        "time/kubeconfig",
+        "grow",
+        "expired",
+        r"configmaps default/db-settings",
+        # The plan comes last, and a run waits for a minute until the file is read again.
+        options=("--plan", "expire@step::::2=token"),
+    ),
     Case("states/renamed_label", "create", "", r"secrets default/db-", options=_first_release()),
     Case("states/label_removed", "vary", "", r"labels", options=("--vary",)),
     Case("states/wedged", "vary", "", r"phase|size", options=("--vary",)),

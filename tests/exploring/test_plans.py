@@ -17,7 +17,7 @@ REFERENCES = st.builds(ObjectRef, TEXTS, TEXTS, TEXTS)
 POINTS = st.builds(Point, TEXTS, REFERENCES, TEXTS, st.integers(0, 1000))
 INJECTIONS = st.builds(
     Injection,
-    st.sampled_from(sorted(set(ACTIONS) - {"stale", "vary", "refuse", "webhook", "quota"})),
+    st.sampled_from(sorted(set(ACTIONS) - {"expire", "stale", "vary", "refuse", "webhook", "quota"})),
     POINTS,
     st.none() | POINTS,
     st.text(max_size=8),
@@ -39,6 +39,7 @@ def test_text_of_a_plan(injections: list[Injection]) -> None:
         ("down", "'down' is not an injection"),
         ("refuse@create:secrets:default:a:1=teapot", "'teapot' is not a refusal"),
         ("quota@create:secrets:default:a:1=twice", "'twice' is not how often"),
+        ("expire@step::::1=password", "'password' is not a credential"),
     ],
 )
 def test_text_that_is_no_plan(text: str, message: str) -> None:
@@ -119,6 +120,18 @@ def test_refusals_by_admission() -> None:
     create, patch = "create:configmaps:default:a:1", "patch:configmaps:default:a:1"
     points = [f"quota@{create}", f"webhook@{create}", f"webhook@{patch}"]
     assert refused == points + [f"{point}=once" for point in points]
+
+
+def test_expiries() -> None:
+    """The operator's token and certificate expire before the last step that writes, after all other
+    plans."""
+    run = Builder()
+    run.step(0)
+    run.workload(DB, {})
+    run.step(1)
+    run.step(2)
+    run.workload(DB, {"spec": {}})
+    assert texts(run)[-2:] == ["expire@step::::2=token", "expire@step::::2=certificate"]
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,20 @@ def _is_own_file(path: Path) -> bool:
 
 
 def kubeconfig(
-    *, url: str, credentials: Credentials | None, namespace: str = "", token: str = ""
+    *,
+    url: str,
+    credentials: Credentials | None,
+    namespace: str = "",
+    token: str = "",
+    token_file: Path | None = None,
 ) -> str:
     """Return the text of the file, whose context names the namespace if one is given. It is that of
-    an administrator, or of the user with the token. There are no credentials for a server without
-    TLS, whose clients are all administrators."""
+    an administrator, or of the user with the token, which is also in `token_file` for clients that
+    read it again. There are no credentials for a server without TLS, whose clients are all
+    administrators."""
     user = f"{NAME}-user" if token else f"{NAME}-admin"
     secret = f"\n    token: {token}" if token else _client_certificate(credentials)
+    secret += f"\n    tokenFile: {token_file}" if token_file else ""
     in_namespace = f"\n    namespace: {namespace}" if namespace else ""
     return f"""{HEADER}apiVersion: v1
 kind: Config

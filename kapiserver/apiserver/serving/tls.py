@@ -150,6 +150,12 @@ def write_serving_certificate(folder: Path, names: Sequence[str]) -> None:
     _write_leaf(serving, ca, now, subject=_name("extension-apiserver"), names=names, days=CA_DAYS)
 
 
+def write_client_certificate(pair: Pair, ca: Pair, user: str, groups: Sequence[str]) -> None:
+    """Write a client certificate of a user, signed by a CA and valid for LEAF_DAYS. Raises OSError,
+    and ValueError if the key of the CA is neither RSA nor ECDSA."""
+    _write_leaf(pair, ca, datetime.now(UTC), subject=_name(user, *groups))
+
+
 def alternative_names(config: Config) -> tuple[str, ...]:
     """Return the DNS names and IP addresses by which clients reach the server."""
     names = [*NAMES, socket.gethostname().lower(), "127.0.0.1", "::1"]
@@ -255,14 +261,12 @@ def _authority_key(
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject)
 
 
-def _name(common_name: str, organization: str = "") -> x509.Name:
+def _name(common_name: str, *organizations: str) -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    parts = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
-    if organization:
-        parts.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
-    return x509.Name(parts)
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def _general_name(name: str) -> x509.GeneralName:

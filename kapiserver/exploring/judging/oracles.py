@@ -244,8 +244,8 @@ def _violations(run: Run) -> Iterator[Fault]:
 
 
 def _exits(run: Run) -> Iterator[Fault]:
-    if run.plan.has("takeover"):
-        return  # an instance that is no longer the leader may exit
+    if run.plan.has("takeover") or run.plan.expiring:
+        return  # an instance that is no longer the leader, or got 401, may exit
     for item in run.history.exits:
         lines = tuple(run.history.output.splitlines()[-15:])
         yield Fault(

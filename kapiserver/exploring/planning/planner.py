@@ -24,8 +24,10 @@ from kapiserver.exploring.history import (
 )
 from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import (
+    CERTIFICATE,
     ONCE,
     STEP,
+    TOKEN,
     Injection,
     Plan,
     Point,
@@ -148,7 +150,8 @@ def learn_facts(history: History, names: Names) -> Facts:
 def make_plans(facts: Facts, options: Choice) -> list[Plan]:
     """Return the plans for the history of a plain run, the most promising first, none twice. The
     kinds of plans take turns, so that the first plans have some of each kind. The seed orders plans
-    that are equally promising."""
+    that are equally promising. Expiries come last: an operator may read its files again only after
+    minutes."""
     rng = random.Random(options.seed)
     rounds = []
     for injections in _kinds(facts, options):
@@ -157,8 +160,8 @@ def make_plans(facts: Facts, options: Choice) -> list[Plan]:
             rng.shuffle(plans)
             plans.sort(key=_rank)
         rounds.append(plans)
-    turns = zip_longest(*rounds)
-    return list(dict.fromkeys(plan for turn in turns for plan in turn if plan is not None))
+    plans = [plan for turn in zip_longest(*rounds) for plan in turn if plan is not None]
+    return list(dict.fromkeys([*plans, *_expiries(facts)]))
 
 
 def _rank(plan: Plan) -> int:
@@ -389,6 +392,15 @@ def _clock_jumps(facts: Facts) -> list[Injection]:
     return [
         Injection("advance", step_point(index), None, str(JUMP_SECONDS))
         for index in facts.changing[1:]
+    ]
+
+
+def _expiries(facts: Facts) -> list[Plan]:
+    """Return expiries of the operator's own credentials before the last step that writes."""
+    return [
+        Plan((Injection("expire", step_point(index), None, credential),))
+        for index in facts.changing[-1:]
+        for credential in (TOKEN, CERTIFICATE)
     ]
 
 

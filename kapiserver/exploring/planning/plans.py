@@ -125,6 +125,8 @@ ACTIONS: Mapping[str, str] = {
     "and the first one was stopped {until}",
     "takeover": "was paused before {point}, and went on when another instance had taken over",
     "advance": "saw the clock jump by {argument} s before {point}",
+    "expire": "got 401 for its {argument} from {point} on, because it had expired; its kubeconfig "
+    "had a new one",
     "age": "was left alone for an hour before {point}, ten minutes at a time",
     "vary": "saw the change of {argument}, and back, after the workload",
     "upgrade": "was the earlier version until {point}, and was upgraded then",
@@ -143,10 +145,21 @@ def _parse_once(argument: str) -> str:
     return argument or "until it had settled"
 
 
+TOKEN, CERTIFICATE = "token", "certificate"
+"""The credentials of an operator that expire."""
+
+
+def _parse_credential(argument: str) -> str:
+    if argument not in (TOKEN, CERTIFICATE):
+        raise ValueError(f"{argument!r} is not a credential; write {TOKEN} or {CERTIFICATE}")
+    return argument
+
+
 _ARGUMENTS: Mapping[str, Callable[[str], object]] = {
     "refuse": parse_refusal,
     "webhook": _parse_once,
     "quota": _parse_once,
+    "expire": _parse_credential,
     "stale": parse_point,
     "vary": parse_variation,
 }
@@ -161,6 +174,12 @@ class Plan(Struct, frozen=True, order=True):
     def has(self, action: str) -> bool:
         """Whether it does something."""
         return any(injection.action == action for injection in self.injections)
+
+    @property
+    def expiring(self) -> str:
+        """The credential that expires, or ""."""
+        expiring = (item.argument for item in self.injections if item.action == "expire")
+        return next(expiring, "")
 
     @property
     def sentence(self) -> str:

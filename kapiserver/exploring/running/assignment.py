@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kapiserver.exploring.judging.states import Expectation
 from kapiserver.exploring.names import Names
-from kapiserver.exploring.planning.plans import Plan, step_point
+from kapiserver.exploring.planning.plans import CERTIFICATE, TOKEN, Plan, step_point
 from kapiserver.exploring.running.programs import Launcher
 from kapiserver.exploring.steps import Step
+
+RELOAD_SECONDS = {TOKEN: 65.0, CERTIFICATE: 310.0}
+"""How long a run waits until an operator has read its kubeconfig again: client-go reads the file of
+a token each minute, and those of a certificate each five minutes."""
 
 
 class Pace(Struct, frozen=True, kw_only=True):
@@ -68,6 +72,12 @@ class Assignment(Struct, frozen=True, kw_only=True):
     varied: Expectation | None = None
     steps: Sequence[Step] | None = None
     first_step: int = 0
+
+    @property
+    def pace_of_plan(self) -> Pace:
+        """The pace, with more patience if the operator must read its kubeconfig again."""
+        seconds = RELOAD_SECONDS.get(self.plan.expiring, 0.0)
+        return structs.replace(self.pace, patience=max(seconds, self.pace.patience))
 
     @property
     def begins_without_operator(self) -> bool:

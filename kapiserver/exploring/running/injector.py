@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
@@ -32,7 +33,7 @@ from kapiserver.testing.history.request_record import decode_body, name_in_body
 
 AT_STEPS = (
     "crash-idle", "down", "stale", "delay", "miss", "overlap", "takeover", "advance", "age",
-    "upgrade", "vary",
+    "expire", "upgrade", "vary",
 )  # fmt: skip
 """Actions that begin before a step."""
 OBSTACLES = ("webhook", "quota")
@@ -56,6 +57,9 @@ class Director(Protocol):
 
     async def age(self) -> None:
         """Let an hour of the server's clock pass."""
+
+    def expire_credentials(self) -> None:
+        """Let the operator's credentials expire, and write new ones into its kubeconfigs."""
 
     async def obstruct(self, action: str, request: Request) -> None:
         """Make the server refuse writes that are like a request, in the way of an action."""
@@ -171,11 +175,13 @@ class Injector:
                 instances.restart()
                 self._lasting.append(injection)
             case "takeover":
-                director.take_over(instances.oldest)
+                director.take_over(instances.kubeconfigs.oldest)
             case "advance":
                 await director.jump(float(injection.argument))
             case "age":
                 await director.age()
+            case "expire":
+                director.expire_credentials()
             case "vary":
                 await director.vary(injection.argument)
             case "upgrade":
@@ -213,12 +219,13 @@ class Injector:
 
     async def before(self, http: HttpRequest) -> AnyResponse | None:
         """Record a request, and inject what comes before its handler."""
-        instance = self._instances.number_of(http.header("Authorization"))
+        kubeconfigs = self._instances.kubeconfigs
+        instance = kubeconfigs.number_of(http)
         if not instance and self.has_http_workload:
             await self._before_workload(http)
         elif not instance:
             # The operator may use other tokens, such as those of TokenRequests.
-            instance = self._instances.newest
+            instance = kubeconfigs.newest
         if instance in self._instances.dead:
             raise DropConnection
         name, body = http.info.name, b""
@@ -231,6 +238,9 @@ class Injector:
         http.on_complete(lambda http: self._tracer.close_request(http, _status(http)))
         if not instance:
             return None
+        if kubeconfigs.has_expired(http):
+            request.injected = "expire"
+            raise Unauthorized
         if _is_point(request):
             point = self._points[request.position] = self._count(request)
             if point.is_write:
@@ -242,7 +252,7 @@ class Injector:
 
     async def _before_workload(self, http: HttpRequest) -> None:
         """Take a write of the workload for a step."""
-        if http.method != "GET" and self._instances.newest:
+        if http.method != "GET" and self._instances.kubeconfigs.newest:
             index, self._steps = self._steps, self._steps + 1
             await self.before_step(index)
             self._tracer.mark(f"{http.method} {http.path}", index)

@@ -1,7 +1,7 @@
 """The instances of the operator of one run: started, killed, stopped, paused, and how long they
 rest.
 
-An instance has a number, from 1, and a token of its own, by which its requests are known.
+An instance has a number, from 1, and a kubeconfig of its own, by which its requests are known.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextvars import Context
-from pathlib import Path
 from typing import Any
 
+from kapiserver.exploring.running.kubeconfigs import Kubeconfigs
 from kapiserver.exploring.running.programs import Launcher, Program
 from kapiserver.exploring.running.tracer import Tracer
 from kapiserver.testing.server import TestServer
@@ -30,17 +30,13 @@ class Instances:
     def __init__(
         self, server: TestServer, tracer: Tracer, launcher: Launcher | None, user: str
     ) -> None:
-        self._server = server
         self._tracer = tracer
         self._launcher = launcher
         self.user = user or OPERATOR_USER
         """The user of the operator's requests."""
-        self._groups = _groups(user)
+        self.kubeconfigs = Kubeconfigs(server, self.user, _groups(user))
         self.launcher = launcher
         """Starts the next instance."""
-        self._numbers: dict[str, int] = {}
-        """The numbers of the instances, by their Authorization header."""
-        self._tokens: list[str] = []
         self.dead: set[int] = set()
         """Instances that were killed: their requests get no response."""
         self._programs: dict[int, Program] = {}
@@ -49,30 +45,16 @@ class Instances:
         self._newest = self._restarts = self._watches = 0
         self._is_running = False
 
-    def begin(self, earlier_version: Launcher | None, watches: int) -> None:
+    def begin(self, earlier_version: Launcher | None, watches: int, credential: str) -> None:
         """Begin a run, whose instances open so many watches when they start, and are an earlier
-        version of the operator until `upgrade`, if there is one."""
+        version of the operator until `upgrade`, if there is one. `credential` expires in it."""
         self.launcher = earlier_version or self._launcher
         self._watches = watches
-        self._numbers.clear()
+        self.kubeconfigs.begin(credential)
         self.dead.clear()
         self._outputs.clear()
         self._newest = self._restarts = 0
         self._is_running = True
-
-    def number_of(self, authorization: str) -> int:
-        """Return the number of the instance with an Authorization header, 0 without one."""
-        return self._numbers.get(authorization, 0)
-
-    @property
-    def newest(self) -> int:
-        """The highest number of an instance that has a token, 0 without one."""
-        return max(self._numbers.values(), default=0)
-
-    @property
-    def oldest(self) -> int:
-        """The lowest number of an instance that has a token, 0 without one."""
-        return min(self._numbers.values(), default=0)
 
     @property
     def output(self) -> str:
@@ -114,10 +96,9 @@ class Instances:
 
     async def launch(self, instance: int) -> None:
         """Start an instance; return when it has sent its first requests, or has ended."""
-        path, token = self._kubeconfig()
-        self._numbers[f"Bearer {token}"] = instance
         assert self.launcher is not None
-        program = await self.launcher.launch(path, self._on_exit)
+        kubeconfig = self.kubeconfigs.write(instance)
+        program = await self.launcher.launch(kubeconfig, self._on_exit)
         self._programs[instance] = program
         loop = asyncio.get_running_loop()
         deadline = loop.time() + START_SECONDS
@@ -134,11 +115,6 @@ class Instances:
         if self._is_running and self._restarts < MAX_RESTARTS:
             self._restarts += 1
             self.restart()
-
-    def _kubeconfig(self) -> tuple[Path, str]:
-        token = self._server.add_token(self.user, self._groups)
-        self._tokens.append(token)
-        return self._server.write_kubeconfig("default", token=token), token
 
     async def crash(self, instance: int) -> None:
         """Kill an instance; return when it has ended."""
@@ -186,9 +162,7 @@ class Instances:
             await asyncio.wait(self._tasks)
         for instance in list(self._programs):
             await self._end(instance, "kill")
-        for token in self._tokens:
-            self._server.remove_token(token)
-        self._tokens.clear()
+        self.kubeconfigs.end()
 
     @property
     def is_running(self) -> bool:

@@ -15,17 +15,16 @@ from msgspec import Struct, structs
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import History, ObjectRef, Request
-from kapiserver.exploring.judging.loops import MAX_SAME_WRITES, endless_loops
 from kapiserver.exploring.judging.states import Expectation
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variation import parse_variation
 from kapiserver.exploring.running.assignment import Assignment, Pace, Setup
 from kapiserver.exploring.running.injector import Injector
 from kapiserver.exploring.running.instances import POLL_SECONDS, Instances
-from kapiserver.exploring.running.network import is_in_flight
 from kapiserver.exploring.running.obstacles import Obstacles
 from kapiserver.exploring.running.results import forbidden_requests, read_state
 from kapiserver.exploring.running.retries import MAX_RETRY_SECONDS, seconds_to_retry
+from kapiserver.exploring.running.settling import Settling
 from kapiserver.exploring.running.tracer import Trace, Tracer
 from kapiserver.exploring.running.writes import Writes
 from kapiserver.exploring.steps import (
@@ -43,10 +42,6 @@ WATCH_SECONDS = 1.5
 """Time in which clients open their watches again; client-go waits for almost a second."""
 BLOCKED_SECONDS = 0.02
 """Time between two looks at whether a workload that comes by HTTP waits for the operator."""
-SHORT_REST_SECONDS = 0.01
-"""Time in which an operator that has got an event is seen to work."""
-BUSY_SECONDS = 10.0
-"""Real time without activity after which an operator has settled although it computes."""
 
 
 class _Checkpoint(Struct, frozen=True, eq=False):
@@ -66,6 +61,7 @@ class Session:
         self.tracer = Tracer(server.running.cluster.server)
         self.instances = Instances(server, self.tracer, setup.launcher, setup.user)
         self.injector = Injector(self.tracer, self.instances, self, stale_reads=setup.stale_reads)
+        self._settling = Settling(server, self.tracer, self.instances, self.injector)
         self._writes = Writes(server, self.tracer)
         self._obstacles = Obstacles(server, self.tracer, self._writes)
         self.injector.has_http_workload = setup.has_http_workload
@@ -76,13 +72,8 @@ class Session:
         self._assignment = Assignment(plan=Plan(), pace=self._pace)
         self._varied: dict[ObjectRef, Tree] | None = None
         self._idle_requests: list[int] = []
-        self._settled_at = -1
-        """The count of activities when the operator had settled the last time."""
         self._has_given_up = False
         """Whether an operator did not recover from what a plan did."""
-        self._is_endless = False
-        self._next_look = 0
-        """The number of writes of the operator at which a run looks for endless loops."""
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -116,20 +107,20 @@ class Session:
         await self._server.reset_async(self._clean if checkpoint is None else checkpoint.snapshot)
         self.tracer.begin(earlier)
         self.injector.begin(assignment.plan, assignment.names.normalise, earlier.requests)
-        self._assignment, self._pace = assignment, assignment.pace
+        self._assignment, self._pace = assignment, assignment.pace_of_plan
         self._varied = None
         self._idle_requests.clear()
         self._obstacles = Obstacles(self._server, self.tracer, self._writes)
-        self._settled_at = -1
         self._has_given_up = False
-        self._is_endless, self._next_look = False, 2 * MAX_SAME_WRITES
-        earlier_version = self._setup.earlier_version if assignment.plan.has("upgrade") else None
-        self.instances.begin(earlier_version, assignment.pace.watches)
+        self._settling.begin(self._pace)
+        plan = assignment.plan
+        earlier_version = self._setup.earlier_version if plan.has("upgrade") else None
+        self.instances.begin(earlier_version, self._pace.watches, plan.expiring)
 
     async def launch(self) -> None:
         """Start the first instance of the operator; return when it has settled."""
         await self.instances.launch(self.instances.new_number())
-        await self._settle()
+        await self._settling.settle()
         if self._setup.has_http_workload:
             self._watcher = asyncio.create_task(self._end_what_blocks())
 
@@ -138,16 +129,16 @@ class Session:
         workload does not say that it waits."""
         while True:
             await asyncio.sleep(BLOCKED_SECONDS)
-            if await self._rest_until(self.tracer.rested + self._pace.quiet):
+            if await self._settling.rest_until(self.tracer.rested + self._pace.quiet):
                 await self.injector.on_quiet(is_blocked=True)
 
     async def finish(self, outcome: Mapping[str, Any]) -> History:
         """End a run when the operator has settled, and return what happened. `outcome` has fields
         of the history."""
-        settled = await self._settle()
+        settled = await self._settling.settle()
         if self._setup.has_http_workload:
             await self.injector.end_workload()
-            settled = await self._settle()
+            settled = await self._settling.settle()
         final = await self._objects(self._assignment.expected)
         await self._end_run()
         history = structs.replace(self.tracer.history(), **outcome)
@@ -205,9 +196,9 @@ class Session:
             except (AssertionError, StatusError) as error:
                 text = f"step {index + 1} ({step}) failed: {error}"
                 return {"unreached": text, "refused": isinstance(error, StatusError)}
-            if self._is_endless:
+            if self._settling.is_endless:
                 return {}
-        await self._settle()
+        await self._settling.settle()
         await self._save_checkpoint(len(steps))
         await self.injector.before_step(len(steps))
         return {}
@@ -215,12 +206,7 @@ class Session:
     async def _save_checkpoint(self, index: int) -> None:
         """Save the state before a step of the first plain run, if the operator has settled."""
         is_plain = not self._assignment.plan.injections and self._assignment.steps is None
-        if (
-            is_plain
-            and index
-            and index not in self._checkpoints
-            and self._settled_at == self.tracer.activity
-        ):
+        if is_plain and index and index not in self._checkpoints and self._settling.has_settled:
             snapshot = await self._server.state.snapshot_async()
             # A new leader must not wait for the Lease of one that is gone.
             items = [item for item in snapshot.items if not self.tracer.is_lease(item.key)]
@@ -238,7 +224,7 @@ class Session:
             if not self._assignment.plan.injections:
                 raise
             await self.injector.on_quiet(is_blocked=True)
-            await self._settle()
+            await self._settling.settle()
             await self._perform(step)
 
     async def _perform(self, step: Step) -> None:
@@ -246,7 +232,7 @@ class Session:
             case Wait():
                 await self._wait(step)
             case Settle():
-                await self._settle()
+                await self._settling.settle()
             case Advance(seconds=seconds):
                 await self._server.clock.advance_async(seconds)
             case _:
@@ -272,9 +258,9 @@ class Session:
         """Return when a task is done, or patience is over: that of the pace, or so many seconds of
         a plain run, or until the operator has tried again."""
         patience, rested = self._pace.patience or seconds, 0.0
-        while not waiting.done() and not self._look_for_loops():
+        while not waiting.done() and not self._settling.look_for_loops():
             await asyncio.sleep(POLL_SECONDS)
-            rested += await self._rest_on()
+            rested += await self._settling.rest_on()
             if await self.injector.on_quiet(is_blocked=True):
                 rested = 0.0
             if rested >= patience:
@@ -299,76 +285,11 @@ class Session:
         normalise = self._assignment.names.normalise
         expected = set(map(normalise, checkpoint.objects))
         rested = 0.0
-        while rested < self._pace.patience and not self._look_for_loops():
+        while rested < self._pace.patience and not self._settling.look_for_loops():
             if set(map(normalise, await self._state())) == expected:
                 return
-            rested += await self._rest_on()
+            rested += await self._settling.rest_on()
         self._has_given_up = True
-
-    async def _settle(self) -> bool:
-        """Return True when nothing is left to do, False at the time limit, and as soon as it is
-        certain that the operator will not settle."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._pace.settle
-        while not self._look_for_loops() and loop.time() < deadline:
-            if not await self._rest_until(self._pace.quiet):
-                continue
-            activity = self.tracer.activity
-            # The server may have an event for the operator that it has not sent yet.
-            await self._server.settle_async()
-            is_quiet = await self._rest_until(self.tracer.rested + SHORT_REST_SECONDS)
-            is_quiet = is_quiet and self.tracer.activity == activity
-            if is_quiet and not await self.injector.on_quiet():
-                self._settled_at = activity
-                return True
-        return False
-
-    def _look_for_loops(self) -> bool:
-        """Report whether the operator is in an endless loop, or the record of the run is full."""
-        if self.tracer.operator_writes >= self._next_look and not self._is_endless:
-            self._next_look = self.tracer.operator_writes * 3 // 2
-            self._is_endless = bool(endless_loops(self.tracer.history()))
-        return self._is_endless or self.tracer.is_full
-
-    async def _rest_until(self, seconds: float) -> bool:
-        """Return True when the operator has rested for so many seconds since the last activity, and
-        False when it works, or work for it is on its way."""
-        tracer, activity = self.tracer, self.tracer.activity
-        if self._has_data_in_flight():
-            await asyncio.sleep(POLL_SECONDS)
-            return False
-        while tracer.rested < seconds:
-            if self._has_work():
-                await asyncio.sleep(POLL_SECONDS)
-                return False
-            passed = await self.instances.rest(seconds - tracer.rested)
-            if self._has_work() or tracer.activity != activity:
-                return False
-            tracer.rested += passed
-            if self._is_idle_for(BUSY_SECONDS + seconds):
-                return True
-        return not self._has_data_in_flight()
-
-    async def _rest_on(self) -> float:
-        """Let a settled operator rest for as long again; return for how long it has rested. If it
-        goes on, return 0.0 when it has settled."""
-        before = self.tracer.rested
-        if not await self._rest_until(before + self._pace.quiet):
-            await self._settle()
-        return max(0.0, self.tracer.rested - before)
-
-    def _is_idle_for(self, seconds: float) -> bool:
-        """Whether nothing has happened for so many real seconds."""
-        return asyncio.get_running_loop().time() - self.tracer.last_activity > seconds
-
-    def _has_data_in_flight(self) -> bool:
-        """Whether the operator has yet to receive something, or the server, and may still do so."""
-        return is_in_flight() and not self._is_idle_for(BUSY_SECONDS)
-
-    def _has_work(self) -> bool:
-        """Whether work for the operator is on its way, or it waits for the server."""
-        is_busy = self.tracer.open_requests or self.instances.is_changing
-        return bool(is_busy) or self.injector.gates.backlog
 
     async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
         """Return the objects, when they are as expected, or patience is over and the operator has
@@ -379,9 +300,9 @@ class Session:
             if expected is None or not expected.differences(objects):
                 return objects
             patience = max(patience, self._patience_for_retry(objects, rested))
-            if rested >= patience or self._look_for_loops():
+            if rested >= patience or self._settling.look_for_loops():
                 return objects
-            rested += await self._rest_on()
+            rested += await self._settling.rest_on()
 
     def _patience_for_retry(self, objects: Mapping[ObjectRef, Tree], rested: float) -> float:
         """Return for how long the operator must rest in all before it has tried again, if the
@@ -427,11 +348,11 @@ class Session:
         client = self._writes.client(reference)
         obj = await client.get(reference.name)
         await self._writes.update(reference, variation.changed(obj))
-        await self._settle()
+        await self._settling.settle()
         self._varied = await self._objects(self._assignment.varied)
         current = await client.get(reference.name)
         await self._writes.update(reference, current | {"spec": obj["spec"]})
-        await self._settle()
+        await self._settling.settle()
 
     async def jump(self, seconds: float) -> None:
         """Move the server's clock forward."""
@@ -449,8 +370,14 @@ class Session:
             rested = 0.0
             while rested < WATCH_SECONDS:
                 rested += max(POLL_SECONDS, await self.instances.rest(WATCH_SECONDS - rested))
-            await self._settle()
+            await self._settling.settle()
             self._idle_requests.append(self.tracer.operator_requests - before)
+
+    def expire_credentials(self) -> None:
+        """Let the operator's credentials expire. Servers end watches after some minutes, so that an
+        operator must show its credentials again."""
+        self.instances.kubeconfigs.renew()
+        self._server.faults.end_watches(user=self.instances.user).remove()
 
     async def obstruct(self, action: str, request: Request) -> None:
         """Make the server refuse writes that are like a request, in the way of an action."""

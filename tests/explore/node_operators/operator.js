@@ -35,6 +35,7 @@ export function run(reconcile) {
         await reconcile(name);
       } catch (error) {
         console.log(`reconcile ${name} again: ${error.code ?? error.message}`);
+        if (error.code === 401) config.loadFromDefault(); // the kubeconfig may have a new token
         setTimeout(enqueue, RETRY_MILLISECONDS, name);
       }
     });
@@ -46,7 +47,10 @@ export function run(reconcile) {
   const enqueueObject = (object) => enqueue(object.metadata.name);
   for (const type of ['add', 'update', 'delete']) informer.on(type, enqueueObject);
   const start = () => informer.start().catch(restart);
-  const restart = () => setTimeout(start, RETRY_MILLISECONDS);
+  const restart = (error) => {
+    if (error?.code === 401 || error?.statusCode === 401) config.loadFromDefault();
+    setTimeout(start, RETRY_MILLISECONDS);
+  };
   informer.on('error', restart);
   start();
 }

@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlencode, urlsplit
 
 import yaml
@@ -60,9 +60,15 @@ class ApiError(Exception):
 
 
 class Client:
-    """A client of the cluster of a kubeconfig file. It keeps its connections."""
+    """A client of the cluster of a kubeconfig file. It keeps its connections, and reads the file
+    again when the server does not accept its credentials."""
 
     def __init__(self, kubeconfig: str) -> None:
+        self.kubeconfig: str | None = kubeconfig
+        """None: the file is not read again."""
+        self._read(kubeconfig)
+
+    def _read(self, kubeconfig: str) -> None:
         config = yaml.safe_load(Path(kubeconfig).read_text())
         context = config["contexts"][0]["context"]
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -79,6 +85,7 @@ class Client:
     def with_token(self, token: str) -> Client:
         """Return a client of the same cluster that is the user of the token."""
         client = copy.copy(self)
+        client.kubeconfig = None
         client._tls = _tls(self._cluster, {}) if self._tls else None
         client._headers = self._headers.partition("Authorization")[0]
         client._headers += f"Authorization: Bearer {token}\r\n"
@@ -140,7 +147,7 @@ class Client:
             writer.write(self._head("GET", self._path(resource, query=query)).encode() + b"\r\n")
             code, headers = await _read_head(reader)
             if code != 200:
-                raise ApiError(code, json.loads(await _read_body(reader, headers)))
+                self._raise(code, json.loads(await _read_body(reader, headers)))
             buffer = b""
             while chunk := await _read_chunk(reader):
                 *lines, buffer = (buffer + chunk).split(b"\n")
@@ -172,8 +179,13 @@ class Client:
             raise ApiError(0, {"message": f"no response: {error}"}) from None
         self._idle.append((reader, writer))
         if code >= 400:
-            raise ApiError(code, answer)
+            self._raise(code, answer)
         return answer
+
+    def _raise(self, code: int, status: Object) -> NoReturn:
+        if code == 401 and self.kubeconfig is not None:
+            self._read(self.kubeconfig)
+        raise ApiError(code, status)
 
     def _head(self, method: str, path: str) -> str:
         return f"{method} {path} HTTP/1.1\r\n{self._headers}"

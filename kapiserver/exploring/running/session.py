@@ -45,7 +45,7 @@ BLOCKED_SECONDS = 0.02
 
 
 class _Checkpoint(Struct, frozen=True, eq=False):
-    """What a plain run was like before a step, and which objects there were."""
+    """What a plain run was like before a step, and which objects it had created."""
 
     snapshot: Snapshot
     trace: Trace
@@ -211,8 +211,8 @@ class Session:
             # A new leader must not wait for the Lease of one that is gone.
             items = [item for item in snapshot.items if not self.tracer.is_lease(item.key)]
             snapshot = structs.replace(snapshot, items=items)
-            objects = frozenset(await self._state())
-            self._checkpoints[index] = _Checkpoint(snapshot, self.tracer.trace(), objects)
+            trace, objects = self.tracer.trace(), self.tracer.created_objects()
+            self._checkpoints[index] = _Checkpoint(snapshot, trace, objects)
 
     async def _perform_or_retry(self, step: Step) -> None:
         """Perform a step. If the server refuses it under a plan, end what the plan holds back, and
@@ -286,7 +286,7 @@ class Session:
         expected = set(map(normalise, checkpoint.objects))
         rested = 0.0
         while rested < self._pace.patience and not self._settling.look_for_loops():
-            if set(map(normalise, await self._state())) == expected:
+            if set(map(normalise, self.tracer.created_objects())) == expected:
                 return
             rested += await self._settling.rest_on()
         self._has_given_up = True

@@ -23,18 +23,21 @@ async def settle(server: Server, controllers: ControllerManager) -> None:
     wait for a webhook or a client only for WAITING_ROUNDS."""
     kv, key = server.stores.kv, f"{server.config.store.key_root}/"
     offloader = server.offloader
-    quiet_rounds = 0
+    quiet_rounds, operations = 0, _storage_operations(server)
     for _ in range(MAX_ROUNDS):
-        before = _storage_operations(server)
+        before = operations
         await kv.get(key)  # the store answers in order: earlier operations have ended
         for _ in range(TURNS):
             await asyncio.sleep(0)
         is_quiet = not offloader.is_running  # a thread may load what the first write needs
         while offloader.is_running:
             await offloader.run_in_thread(_do_nothing, limited=False)
-        is_quiet = is_quiet and _storage_operations(server) == before + 1  # only the get above
+        operations = _storage_operations(server)
+        is_quiet = is_quiet and operations == before + 1  # only the get above
         quiet_rounds = quiet_rounds + 1 if is_quiet else 0
-        if quiet_rounds >= (QUIET_ROUNDS if controllers.settled else WAITING_ROUNDS):
+        if quiet_rounds < QUIET_ROUNDS:
+            continue
+        if controllers.settled or quiet_rounds >= WAITING_ROUNDS:
             if not controllers.end_batches():
                 return
             quiet_rounds = 0

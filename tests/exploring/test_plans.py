@@ -15,9 +15,11 @@ from tests.exploring.histories import Builder, ref
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="/"), max_size=8)
 REFERENCES = st.builds(ObjectRef, TEXTS, TEXTS, TEXTS)
 POINTS = st.builds(Point, TEXTS, REFERENCES, TEXTS, st.integers(0, 1000))
+WITH_ARGUMENTS = {"expire", "stale", "vary", "refuse", "webhook", "quota"}
+"""Actions that do not take every argument."""
 INJECTIONS = st.builds(
     Injection,
-    st.sampled_from(sorted(set(ACTIONS) - {"expire", "stale", "vary", "refuse", "webhook", "quota"})),
+    st.sampled_from(sorted(set(ACTIONS) - WITH_ARGUMENTS)),
     POINTS,
     st.none() | POINTS,
     st.text(max_size=8),

@@ -19,12 +19,12 @@ try:
 except ImportError:  # Windows
     fcntl = termios = None  # type: ignore[assignment]
 
-_QUICK_ACK = getattr(socket, "TCP_QUICKACK", None)
+_QUICK_ACK: int = getattr(socket, "TCP_QUICKACK", 0)
 
 
 def is_in_flight() -> bool:
     """Whether a socket of this process has sent data that the other end has yet to receive."""
-    if fcntl is None or _QUICK_ACK is None:
+    if fcntl is None or not _QUICK_ACK:
         return False
     files = list(_sockets())
     if not any(map(_unacknowledged_bytes, files)):

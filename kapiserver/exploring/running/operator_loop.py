@@ -86,7 +86,7 @@ class OperatorLoop(ThreadLoop):
         self._executions = 0
         """Functions that run in executors."""
         self._rests: list[_Rest] = []
-        self._open_transports: WeakSet[asyncio.BaseTransport] = WeakSet()
+        self._open_transports: WeakSet[asyncio.Transport] = WeakSet()
         self._waker = _Selector()
         self._waker.on_idle = self._on_idle
         super().__init__(self._waker)

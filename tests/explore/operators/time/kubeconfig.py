@@ -1,7 +1,7 @@
 """The kubeconfig is read once.
 
-Since Kubernetes 1.21 the tokens of pods expire, and a file has the new one. Clients that had read it
-once were locked out (Kubernetes' Python client, issue 616; lightkube, pull request 141). The
+Since Kubernetes 1.21 the tokens of pods expire, and a file has the new one. Clients that had read
+it once were locked out (Kubernetes' Python client, issue 616; lightkube, pull request 141). The
 corrected twin reads its kubeconfig again after a 401.
 """
 

@@ -79,16 +79,16 @@ def collector() -> Iterator[Collector]:
 @pytest.fixture
 def traced(
     collector: Collector, make_server: Callable[..., Server], tmp_path: Path
-) -> Callable[[int], Server]:
+) -> Callable[..., Server]:
     """A function that starts a server with a sampling rate."""
 
-    def start(rate: int = 0) -> Server:
+    def start(rate: int = 0, **settings: Any) -> Server:
         file = tmp_path / "tracing.yaml"
         file.write_text(
             "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
             f"endpoint: 127.0.0.1:{collector.server_port}\nsamplingRatePerMillion: {rate}\n"
         )
-        return make_server(tracing_config_file=file)
+        return make_server(tracing_config_file=file, **settings)
 
     return start
 
@@ -247,6 +247,17 @@ def test_sampling(
     server.api.get("/version", headers=headers)
     server.end()
     assert ("GET" in {each.name for each in collector.all_spans()}) is is_traced
+
+
+def test_span_of_audit(collector: Collector, traced: Callable[..., Server], tmp_path: Path) -> None:
+    """A request that waits for the audit log has a span of the wait."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
+    log = {"audit_log_path": str(tmp_path / "audit.log"), "audit_log_mode": "blocking"}
+    server = traced(1_000_000, audit_policy_file=policy, **log)
+    assert server.api.get("/api/v1/nodes").status == 200
+    server.end()
+    assert _tree(collector.all_spans())["audit"] == "GET /api/v1/nodes"
 
 
 def test_a_collector_that_is_down(make_server: Callable[..., Server], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kapiserver.spans import Trace, TraceContext
-from kapiserver.storage.etcd.config import EtcdConfig
+from kapiserver.storage.etcd.config import TRANSPORTS, EtcdConfig
 from kapiserver.storage.etcd.store import open_etcd
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 from tests.storage.etcd_server import Member
@@ -57,8 +57,10 @@ def _collector() -> Iterator[tuple[int, queue.Queue[Any]]]:
 
 
 @pytest.mark.slow
-def test_spans_of_etcd() -> None:
-    """A span of etcd has the span of the store's operation as its parent, and its trace."""
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_spans_of_etcd(transport: str) -> None:
+    """A span of etcd has the span of the store's operation as its parent, and its trace, over both
+    transports."""
     with _collector() as (port, spans):
         member = Member(
             flags=(
@@ -70,7 +72,7 @@ def test_spans_of_etcd() -> None:
         try:
             member.wait()
             trace = Trace(context=TraceContext(trace_id=TRACE_ID, span_id=1, sampled=True))
-            asyncio.run(_write(member.url, trace))
+            asyncio.run(_write(member.url, transport, trace))
             (stored,) = trace.spans
             assert stored.name == "etcd"
             while True:
@@ -83,10 +85,9 @@ def test_spans_of_etcd() -> None:
     assert int(span.parent_span_id.hex(), 16) == stored.id
 
 
-async def _write(url: str, trace: Trace) -> None:
-    store = MeteredStore(
-        await open_etcd(EtcdConfig(endpoints=(url,))), lambda *_: None, root="/registry"
-    )
+async def _write(url: str, transport: str, trace: Trace) -> None:
+    etcd = await open_etcd(EtcdConfig(endpoints=(url,), transport=transport))
+    store = MeteredStore(etcd, lambda *_: None, root="/registry")
     trace.begin()
     await store.create("/registry/configmaps/default/a", b"value")
     await store.close()

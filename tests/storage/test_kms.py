@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kapiserver.spans import Trace
 from kapiserver.storage.encryption.kms_messages import (
     HKDF_SEED,
     InvalidMessage,
@@ -86,6 +87,21 @@ def test_values_of_kube_apiserver(stored: str, stale: bool) -> None:
         assert plugin.calls["decrypt"] == 1
 
     assert run(test).cache_misses == 1
+
+
+def test_span() -> None:
+    """A call of the plugin for a request is a span of the request; keys in memory need no call."""
+    trace = Trace()
+
+    async def test(provider: KMSProvider, plugin: Plugin, _clock: ManualClock) -> None:
+        trace.begin()
+        for _ in range(2):
+            await read(provider, bytes.fromhex(BY_KUBE_APISERVER[0]))
+
+    run(test)
+    assert [(each.name, each.attributes) for each in trace.spans] == [
+        ("kms", {"transformer.provider.name": "p"})
+    ]
 
 
 def test_stored_form() -> None:

@@ -19,6 +19,7 @@ from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.user import user_info
 from kapiserver.codecs.codec_factory import CodecFactory, RecognizingSerializer
 from kapiserver.codecs.errors import CodecError
+from kapiserver.spans import Trace
 
 _DEPRECATED, _REMOVED_RELEASE = "k8s.io/deprecated", "k8s.io/removed-release"
 _DECISION, _REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reason"
@@ -78,6 +79,11 @@ class RequestRecord:
         self.response_body: RecordedBody | None = None
         self._request = request
         self._received = received
+
+    @property
+    def trace(self) -> Trace:
+        """The spans of the request."""
+        return self._request.trace
 
     def event(self, stage: str, now: float, *, code: int = 0) -> AuditEvent:
         """Return the event of a stage. `now` is in seconds since 1970, `code` is the status of the

@@ -134,7 +134,10 @@ class _Events:
         a backend in mode blocking-strict has lost it."""
         self.submit(stage, now, code=code)
         unwritten, self._unwritten = self._unwritten, []
-        return all([await each for each in unwritten])
+        if not unwritten:
+            return True
+        with self._record.trace.detail("audit"):
+            return all([await each for each in unwritten])
 
     async def complete(self, code: int) -> None:
         """Write the event of the end of the response, which has this status code."""

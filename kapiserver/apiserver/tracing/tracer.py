@@ -40,10 +40,11 @@ _TRUSTED_GROUPS = frozenset({"system:masters", "system:monitoring"})
 _ID_MASK = (1 << 64) - 1
 _SCOPE = "k8s.io/component-base/tracing"
 _NAMES = {
+    "kms": "TransformFromStorage with envelopeTransformer",
     "mutating-webhook": "Call mutating webhook",
     "validating-webhook": "Call validating webhook",
 }
-"""kube-apiserver's names of spans whose name is that of an audit annotation."""
+"""kube-apiserver's names of spans that have other names in logs and audit annotations."""
 _ETCD_NAMES = {
     "get": "Get etcd3",
     "list": "List(recursive=true) etcd3",

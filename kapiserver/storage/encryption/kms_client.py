@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import grpc
 
+from kapiserver.spans import trace_headers
 from kapiserver.storage.encryption.kms_messages import (
     InvalidMessage,
     KeySource,
@@ -103,7 +104,9 @@ class KMSClient:
         response: asyncio.Future[bytes] = loop.create_future()
         send: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
         try:
-            call = send.future(request, timeout=self._timeout, wait_for_ready=True)
+            call = send.future(
+                request, timeout=self._timeout, metadata=trace_headers(), wait_for_ready=True
+            )
         except ValueError as error:  # the channel is closed
             raise KMSError(str(error)) from None
 

@@ -33,6 +33,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from kapiserver.api.go_format import join_errors
+from kapiserver.spans import span
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.encryption.kms_messages import (
@@ -178,7 +179,8 @@ class KMSProvider:
         decrypted."""
         missing = self._missing(values)
         if missing:
-            await self._load_all(missing)
+            with span("kms", {"transformer.provider.name": self.name}):
+                await self._load_all(missing)
 
     def _missing(self, values: Sequence[bytes]) -> dict[bytes, KeySource]:
         """Return the sources of the keys of stored values that are not in memory."""

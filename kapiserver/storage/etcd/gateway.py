@@ -19,6 +19,7 @@ import aiohttp
 import orjson
 from etcd3.aio_client import AioClient
 
+from kapiserver.spans import trace_headers
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.etcd import transport
 from kapiserver.storage.etcd.gateway_json import GatewayCodec
@@ -33,6 +34,8 @@ from kapiserver.storage.etcd.transport import (
 
 MAX_CONNECTIONS = 128
 """Connections to one endpoint; further requests wait for a free one."""
+_METADATA = "Grpc-Metadata-"
+"""Begins the names of headers that the gateway passes on to etcd."""
 WHOLE_BYTES = 1 << 20
 """Larger requests are written piece by piece, because TLS encrypts at once what it is given."""
 
@@ -99,6 +102,7 @@ class GatewayTransport:
         seconds = transport.CALL_SECONDS
         limits = aiohttp.ClientTimeout(total=None, connect=seconds, sock_read=seconds)
         headers = {"Authorization": token} if token else {}
+        headers |= {f"{_METADATA}{name}": value for name, value in trace_headers()}
         with _gateway_errors():
             async with self._gateway(endpoint).send(method, message, headers, limits) as response:
                 async with asyncio.timeout(seconds):
@@ -113,7 +117,7 @@ class GatewayTransport:
     ) -> AsyncGenerator[GatewayMessageStream]:
         """Open a stream with one request; see `Transport`."""
         # A member without a leader then ends the stream instead of going silent.
-        headers = {"Grpc-Metadata-hasleader": "true"}
+        headers = {f"{_METADATA}hasleader": "true"}
         if token:
             headers["Authorization"] = token
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)

@@ -7,6 +7,7 @@ say; then nothing is said to be on its way.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
@@ -60,10 +61,9 @@ def _unacknowledged_bytes(file: int) -> int:
 
 def _acknowledge(file: int) -> None:
     """Send the acknowledgement that a socket has put off."""
-    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=file)
-    try:
-        connection.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
-    except OSError:  # no TCP, or closed meanwhile
-        pass
-    finally:
-        connection.detach()
+    with contextlib.suppress(OSError):  # no TCP, or closed meanwhile
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=file)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
+        finally:
+            connection.detach()

@@ -23,15 +23,9 @@ from tests.bench.objects import configmap, ensure_namespace, path
 from tests.bench.plots import line_chart
 from tests.bench.processes import Window, resident_mib
 from tests.bench.servers import server, store
+from tests.bench.sizes import WAL, Sizes, sizes_of
 
-Sizes = dict[str, float]
-"""Megabytes, by the names of files or tables."""
 STORES = ("sqlite", "postgresql")
-_TABLES = """
-SELECT pg_table_size(log) AS "log", pg_indexes_size(log) AS "indexes of log",
-    pg_total_relation_size(c) AS "current", (SELECT sum(size) FROM pg_ls_waldir()) AS "WAL"
-FROM (SELECT 'kapiserver.log'::regclass, 'kapiserver.current'::regclass) AS names (log, c)
-"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,31 +70,6 @@ class Churn:
 _TURN = (Churn.create, *[Churn.update] * 4, Churn.delete, *[Churn.update] * 4)
 
 
-def file_sizes(file: Path) -> Callable[[], Awaitable[Sizes]]:
-    """Return a function that measures a SQLite file."""
-
-    async def measure() -> Sizes:
-        files = {"file": file, "WAL": Path(f"{file}-wal")}
-        return {name: f.stat().st_size / 1e6 if f.exists() else 0 for name, f in files.items()}
-
-    return measure
-
-
-def table_sizes(address: str) -> Callable[[], Awaitable[Sizes]]:
-    """Return a function that measures the tables of a PostgreSQL store."""
-    import asyncpg
-
-    async def measure() -> Sizes:
-        connection = await asyncpg.connect(address)
-        try:
-            row = await connection.fetchrow(_TABLES)
-        finally:
-            await connection.close()
-        return {name: float(size) / 1e6 for name, size in row.items()}
-
-    return measure
-
-
 async def churn(
     target: Target,
     measure: Callable[[], Awaitable[Sizes]],
@@ -134,7 +103,7 @@ async def churn(
                         number += 1
             minute = (time.perf_counter() - start) / 60
             sizes = await measure()
-            for name in (each for each in sizes if each != "WAL"):
+            for name in (each for each in sizes if each != WAL):
                 lines.setdefault(name, []).append((minute, sizes[name]))
             columns = {"minute": minute, **_columns(state, sizes, target, window)}
             _print(columns, with_head=sample == 0)
@@ -177,11 +146,7 @@ def main() -> None:
         store(options.storage, Path(scratch)) as below,
         server(Path(scratch), below, options.server) as (target, _started),
     ):
-        if options.storage == "postgresql":
-            measure = table_sizes(below.flags[1])
-        else:
-            measure = file_sizes(Path(scratch) / "data" / "kapiserver.db")
-        lines = asyncio.run(churn(target, measure, options))
+        lines = asyncio.run(churn(target, sizes_of(below, Path(scratch)), options))
     if options.plot is not None:
         title = f"{options.storage}: sizes at {options.rate:g} writes per second"
         options.plot.write_text(line_chart(title, lines, unit=" MB", across=" min"))

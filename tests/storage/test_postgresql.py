@@ -331,6 +331,20 @@ async def test_layouts(opened: Open, tables: str) -> None:
             pass
 
 
+async def test_an_older_layout(opened: Open, tables: str) -> None:
+    """The functions of an older layout are replaced, and the objects stay; a server that was open
+    before goes on."""
+    async with opened() as older:
+        await older.create("/a/x", b"")
+        await run_sql(f"DROP FUNCTION {tables}.apply_writes")
+        await run_sql(f"UPDATE {tables}.layout SET version = 1")
+        async with opened() as view:
+            await view.create("/a/y", b"")
+            await older.create("/a/z", b"")
+            assert len((await view.range("/a/")).items) == 3
+    assert await run_sql(f"SELECT version FROM {tables}.layout") == [(LAYOUT,)]
+
+
 async def test_a_changed_row_is_found(opened: Open, tables: str) -> None:
     """A value that differs from its checksum is an error in reads, lists and history."""
     async with opened() as view:

@@ -45,6 +45,8 @@ _SESSION = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    # No plan depends on the arguments, and planning a batch of writes takes longer than a write.
+    "plan_cache_mode": "force_generic_plan",
 }
 """Settings of each session. A statement sets them: pgbouncer refuses them as parameters of the
 start."""

@@ -17,10 +17,13 @@ schema is all the rights that a store needs.
 in their order and no reader sees a gap. `compact` locks the row of `compaction` and only deletes
 rows that no writer reads, so that it never waits for a writer and no writer waits for it.
 
-    layout        what happens              next layout
-    none          all is created            1
-    1             nothing                   1
-    2 and later   `Refused` is raised       as it is; written by a newer kapiserver
+    layout        what happens                              next layout
+    none          all is created                            2
+    1             the functions are replaced                2
+    2             nothing                                   2
+    3 and later   `Refused` is raised                       as it is; of a newer kapiserver
+
+Servers of an older version that run meanwhile go on with the functions of a newer one.
 """
 
 from __future__ import annotations
@@ -29,14 +32,14 @@ import asyncpg
 
 from kapiserver.storage.errors import Refused
 
-LAYOUT = 1
+LAYOUT = 2
 
 _MIGRATION_LOCK = 0x6B617069  # "kapi"
 """The key of the advisory lock that servers which start at the same time take in turn."""
 
 # CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even if there is nothing to do.
 _SCHEMA_EXISTS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)"
-_NEW = """
+_TABLES = """
 CREATE TABLE {schema}.log (
     revision bigint PRIMARY KEY,
     key bytea NOT NULL,
@@ -61,9 +64,10 @@ CREATE TABLE {schema}.compaction (revision bigint NOT NULL);
 CREATE TABLE {schema}.layout (version integer NOT NULL);
 INSERT INTO {schema}.state VALUES (1);
 INSERT INTO {schema}.compaction VALUES (0);
-INSERT INTO {schema}.layout VALUES (1);
-
-CREATE FUNCTION {schema}.apply_writes(
+INSERT INTO {schema}.layout VALUES (0);
+"""
+_FUNCTIONS = """
+CREATE OR REPLACE FUNCTION {schema}.apply_writes(
     keys bytea[], contents bytea[], expected bigint[], expires double precision[],
     checksums bigint[]
 ) RETURNS TABLE (place bigint, written bigint, current_revision bigint, content bytea)
@@ -77,13 +81,16 @@ BEGIN
     -- A statement after the lock sees all that earlier writers committed.
     RETURN QUERY
     WITH compared AS (
-        SELECT write.*, coalesce(c.revision, 0) AS current_revision
+        SELECT write.*, coalesce(c.revision, 0) AS current_revision,
+            CASE WHEN coalesce(c.revision, 0) = expected THEN
+                before + count(*) FILTER (WHERE coalesce(c.revision, 0) = expected)
+                    OVER (ORDER BY place ROWS UNBOUNDED PRECEDING)
+            END AS revision
         FROM unnest(keys, contents, expected, expires, checksums)
             WITH ORDINALITY AS write (key, content, expected, expires, checksum, place)
         LEFT JOIN {schema}.current c ON c.key = write.key
-    ), applied AS (
-        SELECT *, before + row_number() OVER (ORDER BY place) AS revision
-        FROM compared WHERE current_revision = expected
+    ), applied AS NOT MATERIALIZED (
+        SELECT * FROM compared WHERE revision IS NOT NULL
     ), logged AS (
         INSERT INTO {schema}.log (revision, key, previous, deleted, checksum, value)
         SELECT revision, key, current_revision, content IS NULL, checksum, content FROM applied
@@ -96,11 +103,9 @@ BEGIN
     ), expiring AS (
         INSERT INTO {schema}.expiry SELECT revision, expires FROM applied WHERE expires > 0
     )
-    SELECT c.place, a.revision, c.current_revision,
-        CASE WHEN a.revision IS NULL AND c.expected > 0 THEN l.value END
-    FROM compared c LEFT JOIN applied a ON a.place = c.place
-    LEFT JOIN {schema}.log l
-        ON l.revision = c.current_revision AND a.revision IS NULL AND c.expected > 0;
+    SELECT place, revision, current_revision, CASE WHEN revision IS NULL AND expected > 0 THEN
+        (SELECT l.value FROM {schema}.log l WHERE l.revision = compared.current_revision)
+    END FROM compared;
 
     SELECT max(revision) INTO newest FROM {schema}.log;
     IF newest > before THEN
@@ -109,7 +114,7 @@ BEGIN
     END IF;
 END $body$;
 
-CREATE FUNCTION {schema}.compact(target bigint, step bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION {schema}.compact(target bigint, step bigint) RETURNS bigint
 LANGUAGE plpgsql AS $body$
 DECLARE
     done bigint;
@@ -132,9 +137,9 @@ END $body$;
 
 
 async def update_layout(connection: asyncpg.Connection, schema: str) -> None:
-    """Create the schema with its tables and functions, unless they exist. Servers that start at the
-    same time take turns. Raises Refused for a newer layout or a schema that holds other tables, and
-    the errors of asyncpg."""
+    """Create the schema with its tables and functions, or bring older ones up to date. Servers that
+    start at the same time take turns. Raises Refused for a newer layout or a schema that holds
+    other tables, and the errors of asyncpg."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
         version = await layout_of(connection, schema)
@@ -142,11 +147,14 @@ async def update_layout(connection: asyncpg.Connection, schema: str) -> None:
             raise Refused(
                 f"the schema {schema} was written by a newer kapiserver (layout {version})"
             )
+        names = {"schema": quoted(schema), "channel": f"'{channel_of(schema)}'"}
         if not version:
-            channel = f"'{channel_of(schema)}'"
             if not await connection.fetchval(_SCHEMA_EXISTS, schema):
                 await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
-            await connection.execute(_NEW.format(schema=quoted(schema), channel=channel))
+            await connection.execute(_TABLES.format(**names))
+        if version < LAYOUT:
+            await connection.execute(_FUNCTIONS.format(**names))
+            await connection.execute(f"UPDATE {quoted(schema)}.layout SET version = {LAYOUT}")
 
 
 async def layout_of(connection: asyncpg.Connection, schema: str) -> int:

@@ -39,7 +39,7 @@ class ServingSettings(Struct, frozen=True, kw_only=True):
     bind_address    IP address of the secure port
     secure_port     None turns HTTPS off; 0 picks a free port
     insecure_port   None turns plain HTTP off; 0 picks a free port; always on the loopback
-    workers         processes that share the ports; limits apply to each
+    workers         processes that share the ports, and divide the limits of requests in flight
     permit_port_sharing     whether other servers may listen on the same ports
     http            the library that parses requests, one of FRONTS
     disable_http2_serving   HTTPS speaks HTTP/1.1 only, as it does with aiohttp in any case
@@ -388,7 +388,7 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
 
 
 class LimitSettings(Struct, frozen=True, kw_only=True):
-    """What requests may use, in each process.
+    """What requests may use. Workers divide the two limits of requests in flight.
 
     enable_priority_and_fairness    whether priority levels share the sum of the next two; it must
                                     not be 0 then

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kapiserver.apiserver.config import SECTIONS, Config, StoreSettings
+from kapiserver.apiserver.serving.workers import with_part_of_limits
 from kapiserver.cli import parser
 from kapiserver.storage.backends import BACKENDS, BackendSections, backend_flags
 from kapiserver.storage.etcd.config import EtcdSettings
@@ -67,3 +68,24 @@ def test_flags_of_backends() -> None:
         settings = getattr(BackendSections(), backend).__struct_fields__
         assert tuple(flag.setting for flag in flags) == settings
         assert {flag.partner for flag in flags} <= {*settings, ""}
+
+
+@pytest.mark.parametrize(
+    ("workers", "limit", "parts"),
+    [
+        (1, 400, [400]),
+        (4, 400, [100, 100, 100, 100]),
+        (3, 400, [134, 133, 133]),
+        (3, 2, [1, 1, 1]),
+        (2, 0, [0, 0]),
+    ],
+)
+def test_workers_divide_the_limits(workers: int, limit: int, parts: list[int]) -> None:
+    """The limits of requests in flight are those of all workers; each has one request at least, and
+    no limit stays none."""
+    config = Config.of(workers=workers, max_requests_inflight=limit)
+    divided = [with_part_of_limits(config, number).limits for number in range(workers)]
+    assert [each.max_requests_inflight for each in divided] == parts
+    config = Config.of(workers=workers, max_mutating_requests_inflight=limit)
+    divided = [with_part_of_limits(config, number).limits for number in range(workers)]
+    assert [each.max_mutating_requests_inflight for each in divided] == parts

@@ -1,10 +1,14 @@
 """`kapiserver serve --workers N`: several processes on one port, over one etcd."""
 
 import os
+import select
 import signal
+import socket
+import ssl
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,6 +74,50 @@ def test_workers_are_one_server(multi_worker_server: Server, tmp_path: Path) -> 
             threads.map(lambda _: names(call(multi_worker_server, "GET", CONFIGMAPS)), range(8))
         )
     assert {len(item) for item in lists} == {41}
+
+
+@pytest.mark.slow
+def test_limits_hold_for_all_workers(tmp_path: Path, etcd: Member) -> None:
+    """No more requests are in flight than the flag says, whatever workers they reach."""
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text("jane,jane,1\n")
+    limits = ("--enable-priority-and-fairness=false", f"--max-mutating-requests-inflight={WORKERS}")
+    access = (f"--token-auth-file={tokens}", "--authorization-mode=AlwaysAllow")
+    flags = (f"--workers={WORKERS}", *limits, *access)
+    with serving(tmp_path / "many", etcd, "/registry", *flags) as server, ExitStack() as stack:
+        wait_for_workers(server)
+        unfinished = [stack.enter_context(unfinished_post(server, "jane")) for _ in range(12)]
+        refused = readable_sockets(unfinished, at_least=len(unfinished) - WORKERS)
+        assert {each.recv(12) for each in refused} == {b"HTTP/1.1 429"}
+        assert len(unfinished) - WORKERS <= len(refused) < len(unfinished)
+
+
+@contextmanager
+def unfinished_post(server: Server, token: str) -> Iterator[ssl.SSLSocket]:
+    """The connection of a request whose body does not end."""
+    host, _, port = server.url.removeprefix("https://").rpartition(":")
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # 1.3 sends tickets, as if it were a response
+    head = (
+        f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
+    with (
+        socket.create_connection((host, int(port)), WATCH_TIMEOUT_SECONDS) as connection,
+        context.wrap_socket(connection, server_hostname=host) as secured,
+    ):
+        secured.sendall(head.encode())
+        yield secured
+
+
+def readable_sockets(sockets: list[ssl.SSLSocket], *, at_least: int) -> list[ssl.SSLSocket]:
+    """The sockets that a response has arrived on, when there are as many as that."""
+    deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        readable, _, _ = select.select(sockets, [], [], 0.05)
+        if len(readable) >= at_least:
+            return readable
+    raise AssertionError("too many requests are in flight")
 
 
 def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:

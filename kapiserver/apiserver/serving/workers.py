@@ -1,7 +1,8 @@
 """Several worker processes that serve one port, and the supervisor that starts and stops them.
 
 Each worker is a complete server with its own listening sockets on the shared port (SO_REUSEPORT),
-so that the kernel spreads connections evenly; workers share nothing but the store. The supervisor
+so that the kernel spreads connections evenly; workers share nothing but the store. The limits of
+requests in flight are those of the whole server: each worker gets a part of them. The supervisor
 serves nothing: it forks the workers, reports readiness to all of them at once, restarts a worker
 that exits and forwards the signal to stop. If the supervisor is killed, its workers stop. Forked
 workers share the memory of imported modules; start no thread and no event loop before the fork.
@@ -277,13 +278,15 @@ class _Supervisor:
         if not pid:
             parent_end.close()
             prints_greeting = worker.number == 0 and not self._all_ready
-            self._run_worker(WorkerChannel(child_end, prints_greeting=prints_greeting))
+            self._run_worker(
+                worker.number, WorkerChannel(child_end, prints_greeting=prints_greeting)
+            )
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         child_end.close()
         worker.pid, worker.connection = pid, parent_end
         self._selector.register(parent_end, selectors.EVENT_READ, worker)
 
-    def _run_worker(self, channel: WorkerChannel) -> None:
+    def _run_worker(self, number: int, channel: WorkerChannel) -> None:
         """Run the worker in this forked process; never returns."""
         code = 1
         try:
@@ -298,7 +301,7 @@ class _Supervisor:
                     worker.connection.close()
             # Last, when a blocked SIGTERM can end this process without harm.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            self._work(self._config, channel)
+            self._work(with_part_of_limits(self._config, number), channel)
             code = 0
         except Exception as error:
             STANDARD_ERROR.write(f"kapiserver: {error}\n")
@@ -307,6 +310,22 @@ class _Supervisor:
             STANDARD_OUTPUT.close()
             STANDARD_ERROR.close()
             os._exit(code)
+
+
+def with_part_of_limits(config: Config, number: int) -> Config:
+    """Return the settings of the worker with this number, from 0: its part of the requests that the
+    server may have in flight. A limit below the number of workers lets each have one."""
+    workers, limits = config.serving.workers, config.limits
+
+    def part(limit: int) -> int:
+        if limit <= 0:  # no limit
+            return limit
+        return max(1, limit // workers + (number < limit % workers))
+
+    return config.replace(
+        max_requests_inflight=part(limits.max_requests_inflight),
+        max_mutating_requests_inflight=part(limits.max_mutating_requests_inflight),
+    )
 
 
 @contextlib.contextmanager

@@ -1,9 +1,11 @@
 """A stream gives its connection the bytes of frames in pieces, at the speed of the client."""
 
 import asyncio
+import itertools
 from typing import Any
 
 from kapiserver.apiserver.serving.stream_sink import PIECE_BYTES, StreamSink
+from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 
 
 class _Transport(asyncio.WriteTransport):
@@ -107,3 +109,42 @@ def test_abort_drops_what_waits() -> None:
         assert sink.closed.done()
 
     asyncio.run(check())
+
+
+def test_streams_take_turns() -> None:
+    """In one round of the event loop one stream writes a piece, and users take turns: many streams
+    with much to send hold up nobody."""
+
+    class FastClient(_Transport):
+        def __init__(self, name: str, log: list[tuple[int, str]]) -> None:
+            super().__init__()
+            self.name, self.log = name, log
+
+        def write(self, data: Any) -> None:
+            self.log.append((next_round, self.name))
+
+    next_round = 0
+
+    async def check() -> list[tuple[int, str]]:
+        nonlocal next_round
+        log: list[tuple[int, str]] = []
+        sinks = []
+        for user, number in (("busy", 3), ("other", 1)):
+            REQUESTER.set(Requester(user))
+            for _ in range(number):
+                client = FastClient(user, log)
+                sinks.append(StreamSink(client, client.drain, chunked=False))
+        for sink in sinks:
+            sink.start(b"head")
+        log.clear()
+        for sink in sinks:
+            sink.write(bytes(3 * PIECE_BYTES))
+        for next_round in range(40):
+            await asyncio.sleep(0)
+        return log
+
+    log = asyncio.run(check())
+    rounds, users = zip(*log, strict=True)
+    assert len(log) == 12
+    assert all(earlier < later for earlier, later in itertools.pairwise(rounds))
+    assert users[:6] == ("busy", "other", "busy", "other", "busy", "other")

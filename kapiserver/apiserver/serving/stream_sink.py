@@ -13,6 +13,8 @@ from contextvars import Context
 from typing import Protocol
 
 from kapiserver.apiserver.serving.response_head import chunk
+from kapiserver.storage.concurrency.requester import REQUESTER, Requester
+from kapiserver.storage.concurrency.turns import next_turn
 
 PIECE_BYTES = 64 << 10
 """Bytes that the connection gets at once. More frames wait in the sink: there all streams share the
@@ -51,6 +53,7 @@ class StreamSink:
         "_queued_bytes",
         "_started",
         "_transport",
+        "_user",
         "bytes_sent",
         "closed",
     )
@@ -66,6 +69,8 @@ class StreamSink:
         self._transport = transport
         self._drain = drain
         self._chunked = chunked
+        self._user = REQUESTER.get().user
+        """The user of the request, as whom the stream takes turns."""
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._offset = 0
@@ -137,18 +142,21 @@ class StreamSink:
     def _start_feeder(self) -> None:
         if self._queue and self._feeder is None and self._started.done():
             # Outside the context of the request, which would keep the connection alive.
-            self._feeder = asyncio.create_task(self._feed(), context=Context())
+            context = Context()
+            context.run(REQUESTER.set, Requester(self._user))
+            self._feeder = asyncio.create_task(self._feed(), context=context)
 
     async def _feed(self) -> None:
         """Give the connection the queue in pieces, at the speed of the client."""
         try:
             while self._queue:
                 await self._drain()
+                # For a fast client drain() returns at once. In each round of the event loop one
+                # stream writes a piece, or a thousand of them would hold up every other request.
+                await next_turn()
                 if self._transport.is_closing() or not self._queue:
                     return
                 self._transport.write(self._chunk(self._next_piece()))
-                # For a fast client drain() returns at once; yield to other requests all the same.
-                await asyncio.sleep(0)
         except ConnectionError:
             pass
         finally:

@@ -35,16 +35,17 @@ def unlimited_slices() -> Iterator[None]:
 
 
 class TimeSlice:
-    """Measures the current time slice of one piece of work."""
+    """Measures the current time slice of one piece of work, or of several in turn."""
 
-    __slots__ = ("_end",)
+    __slots__ = ("_end", "_seconds")
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = SLICE_SECONDS) -> None:
+        self._seconds = seconds
         self.restart()
 
     def restart(self) -> None:
         """Start a new slice."""
-        self._end = math.inf if _unlimited_blocks else perf_counter() + SLICE_SECONDS
+        self._end = math.inf if _unlimited_blocks else perf_counter() + self._seconds
 
     @property
     def expired(self) -> bool:

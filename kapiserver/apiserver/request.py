@@ -109,11 +109,8 @@ class Ticket(Protocol):
     has_waited  whether the request was in a queue
     """
 
+    headers: tuple[tuple[str, str], ...]
     has_waited: bool
-
-    @property
-    def headers(self) -> Sequence[tuple[str, str]]:
-        """The names and values of the headers."""
 
     def log_fields(self, now: float) -> dict[str, object]:
         """Return the fields of the access log."""

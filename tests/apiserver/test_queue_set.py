@@ -70,7 +70,7 @@ class World:
 
     def arrive(self, flow: int, work: WorkEstimate = ONE_SEAT) -> str:
         """Let a request of a flow come; return why it is rejected."""
-        ticket = Ticket(self.flows[flow % len(self.flows)], JANE, GET, work, self.now)
+        ticket = Ticket(self.flows[flow % len(self.flows)], JANE, GET, work, self.now, ())
 
         def note() -> None:
             self.waiting.remove(ticket)

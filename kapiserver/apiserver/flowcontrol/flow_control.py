@@ -127,7 +127,7 @@ class FlowControl:
         flow = self.flow_of(request.user, info)
         now = self._now()
         work = ONE_SEAT if info.verb == "get" else self._estimate(flow, request)
-        ticket = Ticket(flow, request.user, info, work, now)
+        ticket = Ticket(flow, request.user, info, work, now, flow.headers)
         flow.queue_set.start(ticket, now)
         if ticket.started is not None:
             flow.kind.executing.change(1, now)
@@ -137,12 +137,10 @@ class FlowControl:
 
     def end(self, ticket: Ticket) -> None:
         """Give the seats of a request back that executes. Idempotent."""
-        flow = ticket.flow
-        queue_set, series = flow.queue_set, flow.series
-        if ticket not in queue_set.executing:
+        if ticket.started is None or ticket.seconds is not None:
             return
-        now = self._now()
-        seconds = queue_set.finish(ticket, now)
+        flow, now = ticket.flow, self._now()
+        seconds, series = flow.queue_set.finish(ticket, now), flow.series
         is_watch = ticket.info.verb == "watch"
         (series.watch_seconds if is_watch else series.execution_seconds).observe(seconds)
         flow.kind.executing.change(-1, now)

@@ -92,6 +92,7 @@ class Ticket(Struct, eq=False, gc=False):
     flow        what decides on its queue
     work        its estimated work
     queue       its queue; None in a level without queues
+    headers     those of the response, which name the level and the FlowSchema
     arrived, started    when it came, and began to execute; `started` is None until then
     on_start    called when it begins to execute after it has waited
     has_waited  whether it was in a queue
@@ -104,6 +105,7 @@ class Ticket(Struct, eq=False, gc=False):
     info: RequestInfo
     work: WorkEstimate
     arrived: float
+    headers: tuple[tuple[str, str], ...]
     arrival_progress: float = 0.0
     started: float | None = None
     queue: Queue | None = None
@@ -111,11 +113,6 @@ class Ticket(Struct, eq=False, gc=False):
     has_waited: bool = False
     rejection: str = ""
     seconds: float | None = None
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers of the response that name the level and the FlowSchema."""
-        return self.flow.headers
 
     def log_fields(self, now: float) -> dict[str, object]:
         """Return the fields of the access log, as kube-apiserver names them."""

@@ -142,6 +142,8 @@ class WatchCache:
         self._superseded: list[Entry] = []
         self._expected: dict[str, list[Entry]] = {}
         self._waiters: list[tuple[Revision, asyncio.Future[None]]] = []
+        self._average_bytes = (Revision(0), 0)
+        """The average size of objects, and the revision at which it was taken."""
 
     @property
     def count(self) -> int:
@@ -150,11 +152,13 @@ class WatchCache:
 
     def average_bytes(self, sample: int) -> int:
         """Return the average size of stored objects, of so many of them; 0 if there are none."""
-        entries = self._entries
-        if not entries:
-            return 0
-        some = entries[:: max(1, len(entries) // sample)][:sample]
-        return sum(len(entry.value) for entry in some) // len(some)
+        revision, average = self._average_bytes
+        if revision != self.revision:
+            entries = self._entries
+            some = entries[:: max(1, len(entries) // sample)][:sample]
+            average = sum(len(entry.value) for entry in some) // max(1, len(some))
+            self._average_bytes = (self.revision, average)
+        return average
 
     # Waiting.
 

@@ -15,6 +15,9 @@ With `--storages` servers over several stores run in turns instead (`tests/bench
 The figures go to `docs/bench/` too, as JSON named after the other server, and the pictures of
 docs/performance.md are drawn from them (`tests/bench/report.py`).
 
+This checkout serves HTTP/2, too. Rows over HTTP/2 are left out beside a server that does not, and
+those of client-go without Go.
+
 CPU figures are per request, event or list: of the server, and the sum with its store. The client is
 written in Python and shares the machine, so `per s` is what the three reach together.
 
@@ -41,6 +44,7 @@ from tests.bench.servers import ROOT, STORES
 from tests.bench.stores import compare_stores
 
 Measure = Callable[[Target], Figures]
+_FLAGS = ("--disable-http2-serving=false",)
 
 
 def _print_row(
@@ -160,7 +164,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         ours = stack.enter_context(
-            kapiserver("kapiserver", options.storage, scratch / "ours", options.server)
+            kapiserver("kapiserver", options.storage, scratch / "ours", [*_FLAGS, *options.server])
         )
         if options.peer is not None:
             opened = kube_apiserver(options.peer, scratch / "peer", [])

@@ -15,6 +15,7 @@ from tests.bench.processes import Window
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 Item = TypeVar("Item")
+Channel = TypeVar("Channel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,15 +137,15 @@ async def connections(target: Target, count: int) -> AsyncIterator[list[Connecti
 
 
 async def spread(
-    over: list[Connection],
+    over: Iterable[Channel],
     items: Iterable[Item],
-    work: Callable[[Connection, Item], Awaitable[None]],
+    work: Callable[[Channel, Item], Awaitable[None]],
 ) -> None:
-    """Run the work for every item, one at a time on each connection."""
+    """Run the work for every item, one at a time on each channel, which is mostly a connection."""
     queue = iter(items)
 
-    async def run(connection: Connection) -> None:
+    async def run(channel: Channel) -> None:
         for item in queue:
-            await work(connection, item)
+            await work(channel, item)
 
-    await asyncio.gather(*[run(opened_connection) for opened_connection in over])
+    await asyncio.gather(*map(run, over))

@@ -10,7 +10,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from kapiserver.api.meta.v1 import ListMeta
 from kapiserver.codecs import protobuf
 from kapiserver.codecs.protobuf_messages import message_decoder
 from kapiserver.codecs.protobuf_wire import read_varint
-from tests.bench.client import JSON, Connection, Response, Target, connections, spread
+from tests.bench.client import JSON, Channel, Connection, Response, Target, connections, spread
 from tests.bench.objects import configmap, create_pod, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
 
@@ -42,19 +42,29 @@ async def loop(
 ) -> Figures:
     """Send requests one after another on each of `count` connections, for some seconds or as many
     as the target says, then on COUNTED_CONNECTIONS at most."""
-    latencies: list[float] = []
     if target.requests:
         count = min(count, COUNTED_CONNECTIONS)
     async with connections(target, count) as opened:
+        return await load(target, seconds, opened, send)
 
-        async def run(connection: Connection, start: float) -> None:
-            await send(connection)
-            latencies.append(time.perf_counter() - start)
 
-        await spread(opened, _starts(target, 0.5), run)
-        latencies.clear()
-        with target.window() as window:
-            await spread(opened, _starts(target, seconds), run)
+async def load(
+    target: Target,
+    seconds: float,
+    channels: Sequence[Channel],
+    send: Callable[[Channel], Awaitable[None]],
+) -> Figures:
+    """Send requests one after another on each channel, a connection or a stream of one."""
+    latencies: list[float] = []
+
+    async def run(channel: Channel, start: float) -> None:
+        await send(channel)
+        latencies.append(time.perf_counter() - start)
+
+    await spread(channels, _starts(target, 0.5), run)
+    latencies.clear()
+    with target.window() as window:
+        await spread(channels, _starts(target, seconds), run)
     latencies.sort()
     return {
         "per s": len(latencies) / window.wall,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tests.bench import measures, verbs
+from tests.bench import http2, measures, verbs
 from tests.bench.client import JSON, PROTOBUF, Target
 from tests.bench.counters import EVENTS
 from tests.bench.measures import Figures
@@ -67,6 +67,14 @@ def _watch(count: int, rate: int) -> Row:
     )
 
 
+def _by_client_go(work: str, workers: int, protocol: str) -> Row:
+    return Row(
+        name=f"client-go {work}, {protocol}, {workers} goroutines",
+        run=partial(http2.by_client_go, work=work, workers=workers, protocol=protocol),
+        figures=("per s", "server us", "sum us"),
+    )
+
+
 ROWS = (
     _get("configmaps", "JSON", 16),
     _get("configmaps", "JSON", 64),
@@ -90,4 +98,14 @@ ROWS = (
     _watch(100, 100),
     _watch(1000, 10),
     _watch(1000, 100),
+    Row(
+        name="http2, get configmaps, JSON, 16 streams",
+        run=partial(http2.get, streams=16),
+        figures=_REQUESTS,
+    ),
+    *(
+        _by_client_go(work, workers, protocol)
+        for work, workers in (("get", 1), ("get", 16), ("create", 16))
+        for protocol in ("HTTP/1.1", "HTTP/2.0")
+    ),
 )

@@ -29,6 +29,8 @@ from typing import Any, TypeAlias
 from kapiserver.api import errors as api
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
+from kapiserver.apiserver import corrupt_objects
+from kapiserver.apiserver.corrupt_objects import internal_error
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.status import cause, details, status
 from kapiserver.codecs import errors as codecs
@@ -246,14 +248,7 @@ def _conflict(error: Exception, info: RequestInfo) -> Tree:
 
 
 def _internal(error: Exception, info: RequestInfo) -> Tree:
-    causes = [{"message": str(error).removeprefix("Internal error occurred: ")}]
-    return status(
-        code=500, reason="InternalError", message=str(error), details=details(causes=causes)
-    )
-
-
-def _internal_of_storage(error: Exception, info: RequestInfo) -> Tree:
-    return _internal(InternalError(str(error)), info)
+    return internal_error(str(error).removeprefix("Internal error occurred: "))
 
 
 def _named_object(code: int, reason: str) -> ToStatus:
@@ -365,9 +360,9 @@ TABLE: dict[type[Exception], ToStatus] = {
         500, "InternalError", "Internal error occurred: unreadable object"
     ),
     storage.Damaged: _with_message(500, "InternalError"),
-    storage.EncryptionFailed: _internal_of_storage,
-    storage.Undecryptable: _internal_of_storage,
-    storage.Unreadable: _internal_of_storage,
+    storage.EncryptionFailed: _internal,
+    storage.CorruptObject: corrupt_objects.object_status,
+    storage.CorruptList: corrupt_objects.list_status,
     storage.DefinitionDeleted: _with_fixed_message(404, "NotFound", str(UnknownResource())),
     storage.ResourceVersionSet: _with_message(500, ""),  # as kube-apiserver
     storage.StoreLocked: _STORE_UNAVAILABLE,

@@ -25,7 +25,7 @@ from kapiserver.apiserver.endpoints.object_responses import list_head
 from kapiserver.apiserver.endpoints.operations.unstored import unstored_create
 from kapiserver.apiserver.endpoints.options import (
     apply_rules,
-    check_options,
+    check_delete_options,
     list_query,
     parse_options,
     watch_query,
@@ -311,7 +311,7 @@ class InternalResource(ResourceClient):
                 is_unsafe,
             )
 
-            if is_unsafe(self._server, delete_options):
+            if is_unsafe(delete_options):
                 caller = self._caller(info)
                 return await delete_unreadable(self._server, target, caller, delete_options)
             written = await delete_object(self._server, target, self._caller(info), delete_options)
@@ -434,8 +434,7 @@ class InternalResource(ResourceClient):
         if options.get("kind", "DeleteOptions") != "DeleteOptions":
             raise BadRequest("decoded object cannot be converted to DeleteOptions")
         # Our own code built the options, so skip decoding: garbage collection deletes many objects.
-        check_options(options, "DeleteOptions")
-        return options
+        return check_delete_options(self._server, options)
 
     async def _tree(self, target: Target, entry: Entry) -> Tree:
         offloader = self._server.offloader

@@ -8,6 +8,8 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
+import re
+
 from kapiserver.api.accessors import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor, json
@@ -18,6 +20,7 @@ from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.serializer import Serializer
 from kapiserver.codecs.tree_decoder import decode_tree
 
+_NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/\r\n]")
 STORAGE_MEDIA_TYPES = (PROTOBUF, CBOR, JSON)
 """The encodings of stored values, in the order in which they are tried."""
 
@@ -27,7 +30,16 @@ def storage_media_type(codecs: CodecFactory, data: bytes) -> MediaType:
     for media in STORAGE_MEDIA_TYPES:
         if codecs.serializer_for(media).recognizes(data):
             return media
-    raise Malformed("the stored value is in no encoding that is known here")
+    raise Malformed(f"illegal base64 data at input byte {_end_of_base64(data)}")
+
+
+def _end_of_base64(data: bytes) -> int:
+    """Return where data is no base64, which kube-apiserver tries last."""
+    other_byte = _NO_BASE64.search(data)
+    if other_byte is not None:
+        return other_byte.start()
+    digits = len(data) - data.count(b"\r") - data.count(b"\n")
+    return len(data) - digits % 4
 
 
 def encode_for_storage(codecs: CodecFactory, obj: Tree) -> bytes:

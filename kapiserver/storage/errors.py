@@ -11,9 +11,11 @@
     |-- ValueTooLarge      the value exceeds the backend's limit
     |-- Corrupt            a stored value cannot be read
     |   |-- Damaged        the file of the store is damaged
-    |   |-- Undecryptable  no configured key decrypts it
-    |   `-- Unreadable     it does not decode to an object of its resource
-    |       `-- DefinitionDeleted  because the definition of the custom resource was deleted
+    |   |-- CorruptObject  it is the value of an object
+    |   |   |-- Undecryptable  no configured key decrypts it
+    |   |   `-- Unreadable     it does not decode to an object of its resource
+    |   |-- CorruptList        a list has such objects
+    |   `-- DefinitionDeleted  the definition of the custom resource was deleted meanwhile
     |-- EncryptionFailed   a value cannot be encrypted now
     |-- ConversionRefused  a conversion webhook failed
     |-- ResourceVersionSet a new object has a resourceVersion
@@ -31,6 +33,8 @@
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class StorageError(Exception):
@@ -117,39 +121,61 @@ class Damaged(Corrupt):
         )
 
 
-class Undecryptable(Corrupt):
-    """No configured key decrypts a stored value. The message is for the client."""
+class CorruptObject(Corrupt):
+    """The value of an object cannot be read.
 
-    def __init__(self, problem: str, *, key: str) -> None:
-        super().__init__(problem)
-        self.key = key
+    problem     what decryption or the decoder said; for the client
+    detail      the same, and which of both it was
+    key         the key of the object, printable
+    root        the beginning of all keys
+    """
 
-    def for_list(self) -> Undecryptable:
-        """Return the error for a list that contains the value."""
-        message = f'unable to transform key "{_printable(self.key)}": {self}'
-        return Undecryptable(message, key=self.key)
+    DETAIL = ""
+
+    def __init__(self, problem: object, *, key: str, root: str = "", revision: int = 0) -> None:
+        # Other programs may write keys of any bytes to the same store.
+        self.key = key.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        self.root = root
+        self.problem = str(problem)
+        self.detail = f"{self.DETAIL} revision={revision}: {problem}"
+        super().__init__(f"{self.key}: {self.detail}")
 
 
-def _printable(key: str) -> str:
-    # Other programs may write keys of any bytes to the same store.
-    return key.encode(errors="surrogateescape").decode(errors="backslashreplace")
+class Undecryptable(CorruptObject):
+    """No configured key decrypts the value. kube-apiserver names no revision then."""
+
+    DETAIL = "data from the storage is not transformable"
+
+
+class Unreadable(CorruptObject):
+    """The value does not decode to an object of its resource."""
+
+    DETAIL = "object not decodable"
+
+
+class DefinitionDeleted(Corrupt):
+    """The definition of a custom resource was deleted while a request read an object of it."""
+
+
+class CorruptList(Corrupt):
+    """Objects of a list cannot be read.
+
+    errors          those of the first objects, MAX_ERRORS at most
+    is_complete     whether they are all
+    """
+
+    MAX_ERRORS = 100
+
+    def __init__(self, errors: Sequence[CorruptObject], *, resource: str, group: str) -> None:
+        super().__init__(f"{len(errors)} objects of a list cannot be read: {errors[0]}")
+        self.errors = errors
+        self.is_complete = len(errors) < self.MAX_ERRORS
+        self.resource = resource
+        self.group = group
 
 
 class EncryptionFailed(StorageError):
     """A value cannot be encrypted now: the KMS plugin fails. The message is for the client."""
-
-
-class Unreadable(Corrupt):
-    """A stored value does not decode to an object of its resource. The message is for the client
-    and has the key, because a list has many objects."""
-
-    def __init__(self, problem: object, *, key: str) -> None:
-        super().__init__(f"{_printable(key)}: {problem}")
-        self.key = key
-
-
-class DefinitionDeleted(Unreadable):
-    """The definition of a custom resource was deleted while a request read an object of it."""
 
 
 class ResourceVersionSet(StorageError):
@@ -186,7 +212,8 @@ class ObjectError(StorageError):
         self.name = name
 
 
-def _qualified(resource: str, group: str) -> str:
+def qualified_name(resource: str, group: str) -> str:
+    """Return the name of a resource in messages, such as `deployments.apps`."""
     return f"{resource}.{group}" if group else resource
 
 
@@ -194,7 +221,7 @@ class NotFound(ObjectError):
     """The object does not exist: 404 NotFound."""
 
     def __init__(self, *, resource: str, group: str, name: str) -> None:
-        message = f'{_qualified(resource, group)} "{name}" not found'
+        message = f'{qualified_name(resource, group)} "{name}" not found'
         super().__init__(message, resource=resource, group=group, name=name)
 
 
@@ -207,7 +234,7 @@ class AlreadyExists(ObjectError):
     def __init__(
         self, *, resource: str, group: str, name: str, detail: str = "", retry_after: int = 0
     ) -> None:
-        message = f'{_qualified(resource, group)} "{name}" already exists'
+        message = f'{qualified_name(resource, group)} "{name}" already exists'
         if detail == TERMINATING:
             message = f"{TERMINATING}: {message}"
         elif detail:
@@ -228,7 +255,7 @@ class ObjectConflict(ObjectError):
 
     def __init__(self, detail: str = MODIFIED, *, resource: str, group: str, name: str) -> None:
         message = (
-            f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {detail}'
+            f'Operation cannot be fulfilled on {qualified_name(resource, group)} "{name}": {detail}'
         )
         super().__init__(message, resource=resource, group=group, name=name)
 

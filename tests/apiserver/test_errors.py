@@ -230,7 +230,7 @@ STATUSES = [
     ),
     (server.UnknownResource(), 404, "NotFound",
      "the server could not find the requested resource", {}),
-    (storage.DefinitionDeleted("no kind", key="/registry/a"), 404, "NotFound",
+    (storage.DefinitionDeleted("no kind"), 404, "NotFound",
      "the server could not find the requested resource",
      {"name": "d", "group": "apps", "kind": "deployments"}),
     (server.MethodNotAllowed(), 405, "MethodNotAllowed",

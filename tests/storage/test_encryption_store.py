@@ -16,7 +16,7 @@ from kapiserver.api.selectors import parse
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
 from kapiserver.storage.encryption.config import parse_encryption_config
 from kapiserver.storage.encryption.transformers import EncryptionRules
-from kapiserver.storage.errors import AlreadyExists, Conflict, Undecryptable
+from kapiserver.storage.errors import AlreadyExists, Conflict, CorruptList, Undecryptable
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.wrappers.encryption_store import EncryptedStore
@@ -256,22 +256,27 @@ def test_a_wrong_key(
     async def write(harness: StorageHarness) -> None:
         await harness.of("configmaps").create(config_map("a", labels={"x": "y"}, data={"k": "v"}))
 
-    async def check_error(call: Callable[[], Any], message: str) -> None:
+    async def check_error(call: Callable[[], Any]) -> None:
         with pytest.raises(Undecryptable) as caught:
             await call()
-        assert str(caught.value) == message
+        assert caught.value.problem == message
+
+    async def check_list(call: Callable[[], Any]) -> None:
+        with pytest.raises(CorruptList) as caught:
+            await call()
+        (error,) = caught.value.errors
+        assert (error.key, error.problem) == (f"{root}/configmaps/default/a", message)
 
     async def read(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
-        of_list = f'unable to transform key "{root}/configmaps/default/a": {message}'
         with pytest.raises(Undecryptable, match=message):
             (await store.get(key("a"))).encode(JSON)
-        await check_error(lambda: store.list(ListQuery()), of_list)
+        await check_list(lambda: store.list(ListQuery()))
         labelled = ListQuery(selection=parse("x=y", ""))
-        await check_error(lambda: store.list(labelled), of_list)
-        await check_error(lambda: store.list(ListQuery(limit=1, resource_version="0")), of_list)
-        await check_error(lambda: put(store, "a", "data", to={}), message)
-        await check_error(lambda: store.delete(key("a"), DeleteQuery()), message)
+        await check_list(lambda: store.list(labelled))
+        await check_list(lambda: store.list(ListQuery(limit=1, resource_version="0")))
+        await check_error(lambda: put(store, "a", "data", to={}))
+        await check_error(lambda: store.delete(key("a"), DeleteQuery()))
         with pytest.raises(AlreadyExists):
             await store.create(config_map("a"))
         await store.create(config_map("b", data={"k": "w"}))

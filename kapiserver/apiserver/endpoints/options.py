@@ -25,6 +25,7 @@ from kapiserver.api.group import Resource
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.corrupt_objects import GATE as UNSAFE_GATE
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.request import Query, Request
@@ -40,6 +41,10 @@ _INITIAL = Path("sendInitialEvents")
 _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 _MANAGER_LENGTH = 128
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+IGNORE_READ_ERROR = "ignoreStoreReadErrorWithClusterBreakingPotential"
+"""The option that deletes an object that cannot be read (`operations/unsafe_delete.py`)."""
+_NOT_UNSAFE = ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions")
+"""The options of a deletion that need the object."""
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -56,6 +61,8 @@ def parse_options(server: Server, query: Query, kind: str, *, rules: Rules | Non
     if not query and rules is None:
         return {}
     options = ParameterCodec(server.scheme).decode(query, kind)
+    if kind == "DeleteOptions":
+        return check_delete_options(server, options)
     check_options(options, kind, rules=rules)
     return _drop_disabled_options(server.config.features.feature_gates, options)
 
@@ -80,6 +87,14 @@ def check_options(options: Tree, kind: str, *, rules: Rules | None = None) -> No
     errors = (rules or _RULES[kind])(options)
     if errors:
         raise InvalidObject(group="meta.k8s.io", kind=kind, name="", errors=errors)
+
+
+def check_delete_options(server: Server, options: Tree) -> Tree:
+    """Return DeleteOptions without the one of a disabled feature gate. Raises InvalidObject."""
+    if UNSAFE_GATE not in server.config.features.feature_gates:
+        options = {name: value for name, value in options.items() if name != IGNORE_READ_ERROR}
+    check_options(options, "DeleteOptions")
+    return options
 
 
 def is_dry_run(options: Tree) -> bool:
@@ -194,7 +209,14 @@ def _delete_rules(options: Tree) -> list[FieldError]:
         )
     if policy is not None and policy not in _POLICIES:
         errors.append(not_supported_in_order(path, policy, (*_POLICIES, "nil")))
-    return [*errors, *_dry_run_rules(options)]
+    errors.extend(_dry_run_rules(options))
+    if options.get(IGNORE_READ_ERROR):
+        errors.extend(
+            invalid(Path(IGNORE_READ_ERROR), True, f"cannot be set together with .{name}")
+            for name in _NOT_UNSAFE
+            if options.get(name) is not None
+        )
+    return errors
 
 
 def _list_rules(options: Tree) -> list[FieldError]:

@@ -9,6 +9,7 @@ import logging
 
 from kapiserver.api.errors import drop_tracebacks
 from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.corrupt_objects import GATE, status_without_gate
 from kapiserver.apiserver.endpoints.responses import status_response
 from kapiserver.apiserver.errors import RequestTimeout, TooManyRequests, status_of
 from kapiserver.apiserver.faults import DropConnection
@@ -16,6 +17,7 @@ from kapiserver.apiserver.filters.metrics import labels_of
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response
 from kapiserver.apiserver.status import status
+from kapiserver.storage.errors import CorruptList, CorruptObject
 
 _SELF_DEFENCE = (TooManyRequests, RequestTimeout)
 """The errors by which a server ends requests that are too many or take too long."""
@@ -47,6 +49,9 @@ def respond_to_errors(server: Server, next_handler: Handler) -> Handler:
 def error_response(server: Server, request: Request, error: Exception) -> Response:
     """Return the Status of an error, in the encoding that the client prefers."""
     tree = status_of(error, request.info)
+    gates = server.config.features.feature_gates
+    if isinstance(error, CorruptObject | CorruptList) and GATE not in gates:
+        tree = status_without_gate(error)
     if tree is None:
         _log.error(
             "%s %s failed (audit-id %s)",

@@ -26,12 +26,13 @@ from kapiserver.storage.cache.query import ListQuery, ListResult, WatchQuery
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import (
+    CorruptList,
+    CorruptObject,
     BadQuery,
     Compacted,
     Expired,
     FutureRevision,
     ResourceVersionTooLarge,
-    Undecryptable,
 )
 from kapiserver.storage.kv.contract import KV, KeyValue, Revision
 from kapiserver.storage.objects.continue_token import BadToken, ContinueToken, ContinueTokenCodec
@@ -173,22 +174,37 @@ class ListReader:
         return revision
 
     async def list(self, query: ListQuery) -> ListResult:
-        """Return a list or one page of it."""
+        """Return a list or one page of it. Raises CorruptList; later, when the entries are encoded,
+        `corrupt_list` says which of them cannot be read."""
         try:
             listing = await self._list(query)
             self._codec.decrypt_all(listing.entries)
-        except Undecryptable as error:
-            raise error.for_list() from error
+        except CorruptObject as error:
+            raise await self.corrupt_list(query, error) from error
         return listing
+
+    async def corrupt_list(self, query: ListQuery, error: CorruptObject) -> CorruptList:
+        """Return the error for a list with objects that cannot be read, of which `error` is one: it
+        names all of them, up to the end of the page."""
+        limit = _limit(query)
+        errors, readable, time_slice = [], 0, TimeSlice()
+        for entry in self._cache.range(self.scope(query.namespace, query.selection)):
+            try:
+                await self._offloader.tree(entry)
+                readable += 1
+            except CorruptObject as problem:
+                errors.append(problem)
+            if len(errors) == CorruptList.MAX_ERRORS or (errors and 0 < limit <= readable):
+                break
+            await time_slice.yield_if_expired()
+        resource = self._codec.resource
+        return CorruptList(errors or [error], resource=resource.name, group=resource.group)
 
     async def cached_entries(self, namespace: str) -> Sequence[Entry]:
         """Return the objects of a namespace ("" for all) as the watch cache has them."""
         await self._cache.wait_ready()
         entries = self._cache.range(self._codec.scope(namespace))
-        try:
-            self._codec.decrypt_all(entries)
-        except Undecryptable as error:
-            raise error.for_list() from error
+        self._codec.decrypt_all(entries)
         return entries
 
     async def _list(self, query: ListQuery) -> ListResult:

@@ -24,7 +24,7 @@ from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.empty_lists import empty_list_finder
-from kapiserver.codecs.errors import CodecError, UnknownKind
+from kapiserver.codecs.errors import CodecError, UnknownKind, WrongValue
 from kapiserver.codecs.json import (
     SORT_KEYS,
     encode_value,
@@ -64,7 +64,7 @@ from kapiserver.storage.encryption.transformers import (
     DecryptionError,
     Transformer,
 )
-from kapiserver.storage.errors import DefinitionDeleted, Undecryptable, Unreadable
+from kapiserver.storage.errors import Corrupt, DefinitionDeleted, Undecryptable, Unreadable
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.partial_decode import SELECTABLE_METADATA, partial_type
 
@@ -75,6 +75,8 @@ METADATA_JSON = "json.metadata"
 METADATA_PROTOBUF = "protobuf.metadata"
 """Media type of a PartialObjectMetadata in Protobuf, without the envelope."""
 
+_GO_SCHEME = '"pkg/runtime/scheme.go:111"'
+"""How kube-apiserver 1.37.2 names its scheme in messages about stored values."""
 _OWNERSHIP = tuple(
     f"metadata.{name}" for name in ("uid", "deletionTimestamp", "finalizers", "ownerReferences")
 )
@@ -98,6 +100,7 @@ class ObjectCodec:
         scheme = codecs.scheme
         self.kind_info = kind_info
         self.resource = resource = kind_info.resource
+        self._root = root
         self.prefix = f"{root}/{resource.prefix}/"
         self.hub = kind_info.hub
         self.stored_version = kind_info.stored_version
@@ -204,7 +207,7 @@ class ObjectCodec:
         try:
             tree = decode_from_storage(self._codecs, entry.value)
             if tree.get("kind") != self.resource.kind:
-                raise UnknownKind(f"a {tree.get('kind')} is not a {self.resource.kind}")
+                raise WrongValue(self._other_kind(tree))
             from_older_server = not self._message_length(entry.value)
             if from_older_server:
                 self._scheme.default(tree)
@@ -216,10 +219,22 @@ class ObjectCodec:
             if from_older_server and self.resource.current_marker:
                 self.kind_info.strategy().fill_legacy_fields(tree)
             return stamp_resource_version(tree, entry.revision)
-        except (CodecError, NotRegistered) as error:
-            is_defined = self.is_typed or self._scheme.custom.by_name(self.resource.definition)
-            error_type = Unreadable if is_defined else DefinitionDeleted
-            raise error_type(error, key=entry.path) from error
+        except (UnknownKind, NotRegistered) as error:
+            raise self._unreadable(f"{error} in scheme {_GO_SCHEME}", entry) from error
+        except CodecError as error:
+            raise self._unreadable(error, entry) from error
+
+    def _unreadable(self, error: object, entry: Entry) -> Corrupt:
+        if not self.is_typed and not self._scheme.custom.by_name(self.resource.definition):
+            return DefinitionDeleted(f"{entry.path}: {error}")
+        return Unreadable(error, key=entry.path, root=self._root, revision=entry.revision)
+
+    def _other_kind(self, tree: Tree) -> str:
+        """Say that a value is of another kind, with kube-apiserver's names of the Go types."""
+        version = GroupVersion.parse(tree["apiVersion"]).version
+        package = self.resource.group.partition(".")[0] or "core"
+        kinds = f"({version}.{tree['kind']}) to ({package}.{self.resource.kind})"
+        return f"converting {kinds}: unknown conversion"
 
     def decrypt_all(self, entries: Iterable[Entry]) -> None:
         """Decrypt the entries that are still encrypted, so that a list fails before its first
@@ -235,7 +250,7 @@ class ObjectCodec:
         try:
             entry.value = self._transformer.decrypt(entry.value, entry.path).value
         except DecryptionError as error:
-            raise Undecryptable(str(error), key=entry.path) from error
+            raise Undecryptable(error, key=entry.path, root=self._root) from error
 
     def selectable(self, entry: Entry) -> Selectable:
         """Return labels and selectable fields. Decodes only these of protobuf. Raises
@@ -246,7 +261,7 @@ class ObjectCodec:
             try:
                 tree = None if message is None else self._decode_selectable(message)
             except CodecError as error:
-                raise Unreadable(error, key=entry.path) from error
+                raise self._unreadable(error, entry) from error
         if tree is None and not self.is_typed and not self.resource.selectable_fields:
             tree = self._parse(entry)
         if tree is None:
@@ -260,7 +275,7 @@ class ObjectCodec:
         try:
             return parse_from_storage(self._codecs, entry.value)
         except CodecError as error:
-            raise Unreadable(error, key=entry.path) from error
+            raise self._unreadable(error, entry) from error
 
     def prefilter(self, entry: Entry, selection: Selection) -> bool | None:
         """Pre-filter on the raw bytes of protobuf; None means the object must be decoded."""
@@ -282,9 +297,9 @@ class ObjectCodec:
                 return metadata_of(decode_from_storage(self._codecs, value))
             return metadata_of(self._metadata(metadata_of_message(message)))
         except DecryptionError as error:
-            raise Undecryptable(str(error), key=path) from error
+            raise Undecryptable(error, key=path, root=self._root) from error
         except CodecError as error:
-            raise Unreadable(error, key=path) from error
+            raise Unreadable(error, key=path, root=self._root) from error
 
     def decode_part(self, entry: Entry, decode: Callable[[bytes], Tree]) -> Tree:
         """Decode an entry with a decoder of a few fields; returns the whole tree if it is not
@@ -295,7 +310,7 @@ class ObjectCodec:
         try:
             return self.tree(entry) if message is None else decode(message)
         except CodecError as error:
-            raise Unreadable(error, key=entry.path) from error
+            raise self._unreadable(error, entry) from error
 
     @functools.cached_property
     def _metadata(self) -> Callable[[bytes], Tree]:

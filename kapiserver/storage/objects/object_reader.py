@@ -26,7 +26,7 @@ from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.cache.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
 from kapiserver.storage.concurrency.clock import Clock
-from kapiserver.storage.errors import Corrupt, NotFound
+from kapiserver.storage.errors import Corrupt, CorruptList, CorruptObject, NotFound
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.informer import Informer
 from kapiserver.storage.objects.list_encoder import ListEncoder, ObjectFramer
@@ -163,6 +163,10 @@ class ResourceReader:
     async def list(self, query: ListQuery) -> ListResult:
         """Return a list or one page of it. Raises Expired, ResourceVersionTooLarge, BadQuery."""
         return await self._lists.list(query)
+
+    async def corrupt_list(self, query: ListQuery, error: CorruptObject) -> CorruptList:
+        """Return the error for a list with objects that cannot be read, of which `error` is one."""
+        return await self._lists.corrupt_list(query, error)
 
     async def cached_entries(self, namespace: str = "") -> Sequence[Entry]:
         """Return the objects of a namespace ("" for all) as the watch cache has them, perhaps

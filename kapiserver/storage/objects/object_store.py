@@ -45,6 +45,7 @@ from kapiserver.storage.errors import (
     AlreadyExists,
     Conflict,
     Corrupt,
+    CorruptObject,
     KeyExists,
     NotFound,
     ObjectConflict,
@@ -478,7 +479,10 @@ class ResourceStore(ResourceReader):
         results: list[WriteResult] = []
         while True:
             page = await self.list(listing)
-            page_results = await asyncio.gather(*map(delete_entry, page.entries))
+            try:
+                page_results = await asyncio.gather(*map(delete_entry, page.entries))
+            except CorruptObject as error:
+                raise await self.corrupt_list(listing, error) from error
             results.extend(result for result in page_results if result is not None)
             if not paged or not page.continue_token:
                 return results

@@ -26,7 +26,7 @@ async def delete(server: Server, request: Request, target: Target) -> AnyRespons
     """Delete the object, or mark it as terminating."""
     response_format = negotiate_response(server, request, target)
     options = await read_delete_options(server, request, target)
-    if is_unsafe(server, options):
+    if is_unsafe(options):
         status = await delete_unreadable(server, target, request.caller(), options)
         return plain_response(server, response_format, status)
     result = await delete_object(server, target, request.caller(), options)

@@ -9,6 +9,7 @@ from kapiserver.apiserver.endpoints.options import list_query, read_options, sel
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
+from kapiserver.storage.errors import CorruptObject
 
 
 async def list_(server: Server, request: Request, target: Target) -> AnyResponse:
@@ -20,5 +21,8 @@ async def list_(server: Server, request: Request, target: Target) -> AnyResponse
     with request.trace.detail("cacher.GetList"):
         listing = await target.store.list(query)
     with request.trace.detail("SerializeObject"):
-        await prepare_listing(offloader, response_format, target, listing)
-        return await list_response(server, request, response_format, target, listing)
+        try:
+            await prepare_listing(offloader, response_format, target, listing)
+            return await list_response(server, request, response_format, target, listing)
+        except CorruptObject as error:
+            raise await target.store.corrupt_list(query, error) from error

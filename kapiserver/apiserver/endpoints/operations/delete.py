@@ -12,7 +12,7 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import Body
 from kapiserver.apiserver.endpoints.operations.unsafe_delete import check_collection
-from kapiserver.apiserver.endpoints.options import check_options, delete_query
+from kapiserver.apiserver.endpoints.options import check_delete_options, delete_query
 from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.status import SUCCESS, details
 from kapiserver.apiserver.target import Target
@@ -25,8 +25,7 @@ def delete_options(server: Server, target: Target, body: Body) -> Tree:
     decoded = body.decode(server, target.version.with_kind("DeleteOptions"))
     if decoded.kind.kind != "DeleteOptions":
         raise BadRequest("decoded object cannot be converted to DeleteOptions")
-    check_options(decoded.object, "DeleteOptions")
-    return decoded.object
+    return check_delete_options(server, decoded.object)
 
 
 async def delete_object(
@@ -66,7 +65,7 @@ async def delete_objects(
     server: Server, target: Target, caller: Caller, options: Tree, list_query: ListQuery
 ) -> ListResult:
     """Delete the objects that a query selects and return them; `options` are DeleteOptions."""
-    check_collection(server, options)
+    check_collection(options)
     query = delete_query(options)
     _warn_of_dependents(target, caller, options)
     listing = await target.store.list(replace(list_query, limit=1))

@@ -9,43 +9,36 @@ corrupt_obj_deleter.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
+from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.endpoints.options import IGNORE_READ_ERROR, is_dry_run
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.status import SUCCESS
 from kapiserver.apiserver.target import Target
 
 VERB = "unsafe-delete-ignore-read-errors"
-GATE = "AllowUnsafeMalformedObjectDeletion"
-OPTION = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _ANNOTATION = "apiserver.k8s.io/unsafe-delete-ignore-read-error"
-_OTHERS = ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions")
 
 
-def is_unsafe(server: Server, options: Tree) -> bool:
+def is_unsafe(options: Tree) -> bool:
     """Return whether DeleteOptions ask to ignore that an object cannot be read."""
-    return bool(options.get(OPTION)) and GATE in server.config.features.feature_gates
+    return bool(options.get(IGNORE_READ_ERROR))
 
 
-def check_collection(server: Server, options: Tree) -> None:
+def check_collection(options: Tree) -> None:
     """Raise InvalidObject if the options are for one object only."""
-    if is_unsafe(server, options):
+    if is_unsafe(options):
         detail = "is not allowed with DELETECOLLECTION, try again after removing the option"
-        raise _invalid([invalid(Path(OPTION), True, detail)])
+        errors = [invalid(Path(IGNORE_READ_ERROR), True, detail)]
+        raise InvalidObject(group="meta.k8s.io", kind="DeleteOptions", name="", errors=errors)
 
 
 async def delete_unreadable(server: Server, target: Target, caller: Caller, options: Tree) -> Tree:
-    """Delete an object that cannot be read, and return the Status. Raises InvalidObject, Forbidden,
-    NotFound, and ObjectConflict for an object that can be read."""
-    errors = [*_option_errors(options)]
-    if errors:
-        raise _invalid(errors)
+    """Delete an object that cannot be read, and return the Status. Raises Forbidden, NotFound, and
+    ObjectConflict for an object that can be read."""
     caller.audit.annotations[_ANNOTATION] = ""
     await _authorize(server, target, caller)
     await target.store.delete_unreadable(target.key, dry_run=is_dry_run(options))
@@ -74,13 +67,3 @@ async def _authorize(server: Server, target: Target, caller: Caller) -> None:
     if not decision.allowed:
         reason = f'not permitted to do "{VERB}", reason: {decision.reason}'
         raise Forbidden(reason, resource=resource.name, group=resource.group, name=key.name)
-
-
-def _option_errors(options: Tree) -> Iterator[FieldError]:
-    for name in _OTHERS:
-        if options.get(name) is not None:
-            yield invalid(Path(OPTION), True, f"cannot be set together with .{name}")
-
-
-def _invalid(errors: list[FieldError]) -> InvalidObject:
-    return InvalidObject(group="meta.k8s.io", kind="DeleteOptions", name="", errors=errors)

@@ -91,7 +91,8 @@ def corrupt_list(namespace: str, details: dict[str, str]) -> dict[str, Any]:
             (f"/registry/configmaps/{namespace}/{name}", each) for name, each in details.items()
         )
     }
-    message = f"failed to read one or more configmaps from the storage: {next(iter(texts.values()))}"
+    first = next(iter(texts.values()))
+    message = f"failed to read one or more configmaps from the storage: {first}"
     if len(texts) > 1:
         message += f" (and {len(texts) - 1} more)"
     causes = [

@@ -121,12 +121,11 @@ def test_streams_take_turns() -> None:
             self.name, self.log = name, log
 
         def write(self, data: Any) -> None:
-            self.log.append((next_round, self.name))
+            self.log.append((rounds[-1], self.name))
 
-    next_round = 0
+    rounds = [0]
 
     async def check() -> list[tuple[int, str]]:
-        nonlocal next_round
         log: list[tuple[int, str]] = []
         sinks = []
         for user, number in (("busy", 3), ("other", 1)):
@@ -139,12 +138,13 @@ def test_streams_take_turns() -> None:
         log.clear()
         for sink in sinks:
             sink.write(bytes(3 * PIECE_BYTES))
-        for next_round in range(40):
+        for number in range(40):
+            rounds.append(number)
             await asyncio.sleep(0)
         return log
 
     log = asyncio.run(check())
-    rounds, users = zip(*log, strict=True)
+    written, users = zip(*log, strict=True)
     assert len(log) == 12
-    assert all(earlier < later for earlier, later in itertools.pairwise(rounds))
+    assert all(earlier < later for earlier, later in itertools.pairwise(written))
     assert users[:6] == ("busy", "other", "busy", "other", "busy", "other")

@@ -26,10 +26,10 @@ from kapiserver.storage.cache.query import ListQuery, ListResult, WatchQuery
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import (
-    CorruptList,
-    CorruptObject,
     BadQuery,
     Compacted,
+    CorruptList,
+    CorruptObject,
     Expired,
     FutureRevision,
     ResourceVersionTooLarge,

@@ -142,8 +142,7 @@ class WatchCache:
         self._superseded: list[Entry] = []
         self._expected: dict[str, list[Entry]] = {}
         self._waiters: list[tuple[Revision, asyncio.Future[None]]] = []
-        self._average_bytes = (Revision(0), 0)
-        """The average size of objects, and the revision at which it was taken."""
+        self._average = (Revision(0), 0)  # the average size of objects at a revision
 
     @property
     def count(self) -> int:
@@ -152,13 +151,11 @@ class WatchCache:
 
     def average_bytes(self, sample: int) -> int:
         """Return the average size of stored objects, of so many of them; 0 if there are none."""
-        revision, average = self._average_bytes
-        if revision != self.revision:
-            entries = self._entries
-            some = entries[:: max(1, len(entries) // sample)][:sample]
-            average = sum(len(entry.value) for entry in some) // max(1, len(some))
-            self._average_bytes = (self.revision, average)
-        return average
+        if self._average[0] != self.revision:
+            some = self._entries[:: max(1, len(self._entries) // sample)][:sample]
+            size = sum(len(entry.value) for entry in some)
+            self._average = (self.revision, size // max(1, len(some)))
+        return self._average[1]
 
     # Waiting.
 

@@ -91,6 +91,10 @@ def test_contradicting_flags(flags: list[str], capsys) -> None:
     ("flag", "message"),
     [
         ("--secure-port=x", "--secure-port: 'x' is not a number from 0 to 65535"),
+        (
+            "--max-requests-inflight=-1",
+            "--max-requests-inflight: '-1' is not a number from 0 to 2147483648",
+        ),
         ("--workers=0", "--workers: '0' is not a number from 1 to 256"),
         ("--event-ttl=5", "--event-ttl: '5' is not a duration such as 90s or 1h30m"),
         ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),

@@ -18,7 +18,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls import ensure_certificates
 from kapiserver.doctor.finding import ERROR, INFO, WARNING, Problem
 from kapiserver.doctor.installation import Installation
-from kapiserver.storage.backends import MEMORY
+from kapiserver.storage.backends import MEMORY, backend_of, etcd_endpoints
 
 _UNSAFE_MODE = "AlwaysAllow"
 
@@ -29,6 +29,7 @@ def unusable_settings(installation: Installation) -> Iterator[Problem]:
     with tempfile.TemporaryDirectory(prefix="kapiserver-") as name, _quiet():
         config = installation.config.replace(storage=f"sqlite:{MEMORY}", cert_dir=Path(name))
         try:
+            _check_storage(installation.config.store.storage)
             ensure_certificates(config, Path(name)).server_context()
             asyncio.run(_open(config))
         except Exception as error:  # of whatever part reads the file
@@ -38,6 +39,12 @@ def unusable_settings(installation: Installation) -> Iterator[Problem]:
                 message=f"does not start with these flags: {error}",
                 remedy="mend the file or the flag",
             )
+
+
+def _check_storage(storage: str) -> None:
+    """Raise ValueError for a store that no backend opens."""
+    if backend_of(storage).name == "etcd":
+        etcd_endpoints(storage.partition(":")[2])
 
 
 async def _open(config: Config) -> None:

@@ -32,6 +32,7 @@ from kapiserver.flags.storage import add_storage_flags
 from kapiserver.flags.values import (
     DEFAULTS,
     boolean,
+    count,
     names,
     port_or_off,
     seconds,
@@ -212,13 +213,13 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         "false: the next two flags limit requests alone. Default: true.",
     )  # fmt: skip
     group.add_argument(
-        "--max-requests-inflight", type=int, default=DEFAULTS.max_requests_inflight, metavar="N",
+        "--max-requests-inflight", type=count, default=DEFAULTS.max_requests_inflight, metavar="N",
         help="Without priority and fairness, the maximum number of reading requests (get and list) "
         "at a time; more get 429. Watches are not counted, system:masters is exempt, and 0 means "
         "no limit. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
-        "--max-mutating-requests-inflight", type=int, metavar="N",
+        "--max-mutating-requests-inflight", type=count, metavar="N",
         default=DEFAULTS.max_mutating_requests_inflight,
         help="The same for changing requests (create, update, patch, delete). "
         "Default: %(default)s.",
@@ -235,7 +236,8 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         "parameter of a request can only shorten it. Watches are exempt. Default: 1m.",
     )  # fmt: skip
     group.add_argument(
-        "--min-request-timeout", type=int, default=DEFAULTS.min_request_timeout, metavar="SECONDS",
+        "--min-request-timeout", type=count, metavar="SECONDS",
+        default=DEFAULTS.min_request_timeout,
         help="Shortest time, in seconds, after which the server ends a watch that names no "
         "timeoutSeconds; each gets a random time from this to twice this. Default: %(default)s.",
     )  # fmt: skip

@@ -95,8 +95,7 @@ async def _open_sqlite(location: Location, sections: BackendSections) -> KV:
 async def _open_etcd(location: Location, sections: BackendSections) -> KV:
     from kapiserver.storage.etcd.store import open_etcd
 
-    endpoints = tuple(map(_endpoint, location.address.split(",")))
-    config = sections.etcd.config(endpoints, location.root)
+    config = sections.etcd.config(etcd_endpoints(location.address), location.root)
     return await _retry(lambda: open_etcd(config))
 
 
@@ -129,6 +128,11 @@ async def _retry(open_once: Callable[[], Awaitable[KV]]) -> KV:
                 raise
             _log.warning("%s; trying again", error)
         await asyncio.sleep(START_RETRY_SECONDS)
+
+
+def etcd_endpoints(address: str) -> tuple[str, ...]:
+    """Return the URLs of etcd's members that an address lists. Raises ValueError."""
+    return tuple(map(_endpoint, address.split(",")))
 
 
 def _endpoint(text: str) -> str:

@@ -61,6 +61,16 @@ def test_settings(folder: Path, tmp_path: Path, flag: str, text: str, message: s
     assert os.listdir(folder) == ["certificates"]  # nothing was written
 
 
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [("foo:bar", "want one of sqlite::memory:"), ("etcd:ftp://x", "ftp://x: want http://")],
+)
+def test_unknown_storage(folder: Path, storage: str, message: str) -> None:
+    """A store that no backend opens is an error."""
+    (problem,) = problems("settings", installation(folder, f"--storage={storage}"))
+    assert message in problem.message
+
+
 def test_certificate_without_key(folder: Path, tmp_path: Path) -> None:
     """A serving certificate with the key of another one is an error of the settings and of the
     key."""

@@ -164,6 +164,20 @@ def intersection(left: Fields, right: Fields) -> Fields:
     return result
 
 
+def is_subset(left: Fields, right: Fields) -> bool:
+    """Report whether all paths of the first set are in the second."""
+    for step, left_node in left.items():
+        right_node = right.get(step)
+        if right_node is None:
+            return False
+        if not left_node:
+            if right_node and SELF not in right_node:
+                return False
+        elif not is_subset(left_node, right_node):
+            return False
+    return True
+
+
 def _children(node: Fields) -> Fields:
     if SELF not in node:
         return node

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kapiserver.api import fieldsets, structured_merge
 from kapiserver.api.accessors import metadata_of, uid_of
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
-from kapiserver.api.fieldsets import Fields, difference, intersection, union, without
+from kapiserver.api.fieldsets import Fields, difference, intersection, is_subset, union, without
 from kapiserver.api.managed_fields_entries import (
     ANCIENT_CHANGES,
     APPLY,
@@ -66,6 +66,7 @@ SERVER_FIELDS: Fields = {
     },
 }
 """Fields that have no owners, as in kube-apiserver."""
+_SERVER_METADATA = frozenset(step.removeprefix("f:") for step in SERVER_FIELDS["f:metadata"])
 
 
 def conflict_error(fields_by_manager: Mapping[Manager, Fields]) -> FieldConflicts:
@@ -126,13 +127,7 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         if not managers and live is not None and uid_of(live):
             return []  # the object has no managedFields: tracking is off for it
         before = self.schemas.empty(self.version) if live is None else live
-        updated = self._update_managers(
-            _without_managed_fields(before),
-            _without_managed_fields(new),
-            managers,
-            self._updater(manager),
-            now,
-        )
+        updated = self._update_managers(before, new, managers, self._updater(manager), now)
         return encode_managers(_cap_updaters(updated))
 
     def _entries_of_new(self, new: Tree, manager: str, now: str) -> list[Tree]:
@@ -176,14 +171,13 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         self, before: Tree, after: Tree, managers: Managers, manager: Manager, now: str
     ) -> Managers:
         comparison = self._compare(before, after)
-        all_changed = union(comparison.added, comparison.modified)
-        changed_fields = difference(all_changed, SERVER_FIELDS)
+        changed_fields = union(comparison.added, comparison.modified)
         previous = managers.get(manager)
         if (
             previous is not None
             and changed_fields
             and not comparison.removed
-            and intersection(previous.fields, all_changed) == changed_fields
+            and is_subset(changed_fields, previous.fields)
         ):  # a manager that writes the same fields again: only the time changes
             managers = self._remove_ownership(before, after, comparison, managers, manager)
             managers[manager] = previous.with_time(now)
@@ -199,9 +193,12 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         return managers
 
     def _compare(self, before: Tree, after: Tree) -> Comparison:
-        return self._filter(structured_merge.compare(self._node, before, after))
+        return self._compare_by(self._node, before, after)
 
-    def _filter(self, comparison: Comparison) -> Comparison:
+    def _compare_by(self, node: Node, before: Tree, after: Tree) -> Comparison:
+        """Return the changes of fields that have owners and are not ignored."""
+        old, new = _without_server_fields(before), _without_server_fields(after)
+        comparison = structured_merge.compare(node, old, new)
         if not self.ignored:
             return comparison
         return Comparison(
@@ -256,10 +253,11 @@ class FieldManager(Struct, frozen=True, kw_only=True):
     def _compare_in(self, before: Tree, after: Tree, version: str) -> Comparison | None:
         try:
             node = self.schemas.node(version)
-            old, new = (self.schemas.convert(tree, version) for tree in (before, after))
+            trees = _without_managed_fields(before), _without_managed_fields(after)
+            old, new = (self.schemas.convert(tree, version) for tree in trees)
         except NotRegistered:
             return None
-        return self._filter(structured_merge.compare(node, old, new))
+        return self._compare_by(node, old, new)
 
     # Applying.
 
@@ -279,7 +277,7 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         live_object = _without_managed_fields(current)
         if not managers and live is not None:
             updater = self._updater(BEFORE_FIRST_APPLY)
-            empty = _without_managed_fields(self.schemas.empty(self.version))
+            empty = self.schemas.empty(self.version)
             managers = self._update_managers(empty, live_object, {}, updater, now)
         field_set = self.field_set(config)
         applier = Manager(manager, APPLY, "", self.subresource)
@@ -408,6 +406,14 @@ def _without_managed_fields(obj: Tree) -> Tree:
         return obj
     other_fields = {name: value for name, value in metadata.items() if name != "managedFields"}
     return {**obj, "metadata": other_fields}
+
+
+def _without_server_fields(obj: Tree) -> Tree:
+    """Return the object without the metadata that has no owners; that of a PUT differs from that of
+    the stored object."""
+    metadata = metadata_of(obj)
+    owned = {name: value for name, value in metadata.items() if name not in _SERVER_METADATA}
+    return {**obj, "metadata": owned}
 
 
 def object_description(config: Tree) -> str:

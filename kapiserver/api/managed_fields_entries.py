@@ -62,7 +62,11 @@ class VersionedSet(Struct, frozen=True, kw_only=True):
 
     def with_time(self, time: str | None) -> VersionedSet:
         """Return the same with another time."""
-        return self if time == self.time else replace(self, time=time, entry=None)
+        if time == self.time:
+            return self
+        # An entry without a time has no place for it.
+        entry = {**self.entry, "time": time} if self.entry and self.time and time else None
+        return replace(self, time=time, entry=entry)
 
 
 Managers: TypeAlias = dict[Manager, VersionedSet]

@@ -106,7 +106,7 @@ async def create(target: Target, seconds: float, *, count: int) -> Figures:
     async with connections(target, 1) as (connection,):
         await ensure_namespace(connection)
     template = orjson.dumps(configmap("@NAME@"))
-    numbers = itertools.count(time.time_ns())
+    numbers = itertools.count(time.time_ns() // 1000)  # longer ones would be no usual names
 
     async def send(connection: Connection) -> None:
         body = template.replace(b"@NAME@", b"c-%d" % next(numbers))

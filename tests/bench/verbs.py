@@ -35,7 +35,7 @@ _LIST_NAMESPACE = "bench-forms"
 _EVENTS = "/api/v1/namespaces/bench/events"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/bench/leases"
 _CUSTOM = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_numbers = itertools.count(time.time_ns())
+_numbers = itertools.count(time.time_ns() // 1000)
 _values = itertools.cycle(range(SELECTED_VALUES))
 
 

@@ -122,6 +122,17 @@ def test_any_pair(key: bytes, value: bytes, revisions: tuple[int, int, int], lea
     assert (item.value, item.revision) == (value, revisions[1])
 
 
+@given(header=st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS), succeeded=st.booleans())
+def test_any_transaction(header: tuple[int, int, int, int], succeeded: bool) -> None:
+    """The result and the revision of a transaction are read with every identifier and term."""
+    numbers = tuple(encode_varint(number) for number in header)
+    message = encode_delimited(1, b"\x08%b\x10%b\x18%b\x20%b" % numbers)
+    message += b"\x10\x01" if succeeded else b""
+    message += encode_delimited(3, encode_delimited(2, b""))
+    response = WireCodec("").put_if(b"/a", b"v", expected=3).decode(message)
+    assert (response.succeeded, response.revision) == (succeeded, header[2])
+
+
 @pytest.mark.parametrize("codec", [WireCodec("/x"), GatewayCodec("/x")], ids=["grpc", "gateway"])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 @given(response=st.binary(max_size=64))

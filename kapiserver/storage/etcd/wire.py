@@ -46,6 +46,12 @@ _KEY = 0x0A  # KeyValue.key
 _ANY_VARINT = rb"[\x80-\xff]*[\x00-\x7f]"
 _HEADER_START = re.compile(rb"\x08%b\x10%b\x18" % (_ANY_VARINT, _ANY_VARINT))
 """A ResponseHeader as etcd writes it, up to its revision: cluster_id, member_id."""
+_SUCCESS = re.compile(
+    rb"\x0a[\x00-\x7f]\x08%b\x10%b\x18(%b)\x20%b\x10\x01"
+    % (_ANY_VARINT, _ANY_VARINT, _ANY_VARINT, _ANY_VARINT)
+)
+"""A TxnResponse of a transaction that succeeded, up to its responses: a ResponseHeader and
+succeeded."""
 _PAIR_AFTER_KEY = re.compile(
     rb"\x10%b\x18(%b)\x20%b(?:\x2a(%b))?" % (_ANY_VARINT, _ANY_VARINT, _ANY_VARINT, _ANY_VARINT)
 )
@@ -239,6 +245,9 @@ class WireCodec:
 
     @_decoder
     def _txn_response(self, data: bytes) -> TxnResponse:
+        match = _SUCCESS.match(data)
+        if match and match.end() == 4 + data[1]:  # a fifth of the time of `_fields`
+            return TxnResponse(True, Revision(read_varint(data, match.start(1))[0]))
         fields = _message(data)
         revision = _header_revision(fields.get(1))
         if fields.get(2):

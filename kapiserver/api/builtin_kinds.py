@@ -248,10 +248,10 @@ class BuiltinKinds:
                 if resource.stored and resource.stored_in_group is None:
                     yield resource
 
-    def resource_at(self, path: str) -> Resource | None:
-        """Return the resource whose objects are stored under a key, given without the root."""
-        parts = path.split("/", 2)
-        return self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
+    def resource_at(self, first: str, second: str) -> Resource | None:
+        """Return the resource whose objects are stored under keys with these first two segments,
+        without the root of all keys. Prefixes with one segment begin no other prefix."""
+        return self._by_prefix.get(first) or self._by_prefix.get(f"{first}/{second}")
 
     @functools.cached_property
     def _by_prefix(self) -> dict[str, Resource]:

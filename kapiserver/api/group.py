@@ -60,6 +60,11 @@ class GroupVersionKind(NamedTuple):
         """The group and version, without the kind."""
         return GroupVersion(self.group, self.version)
 
+    @property
+    def api_version(self) -> str:
+        """The group and version as the `apiVersion` of an object."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
     def __str__(self) -> str:
         return f"{self.group}/{self.version}, Kind={self.kind}"
 

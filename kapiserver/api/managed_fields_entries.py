@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kapiserver.api import fieldsets
-from kapiserver.api.accessors import metadata_of
 from kapiserver.api.errors import BadObject
 from kapiserver.api.fieldsets import Fields
 from kapiserver.api.types import Tree
@@ -151,4 +150,4 @@ def new_entry(manager: Manager, api_version: str, fields: Fields, time: str | No
 
 def managed_fields_of(obj: Tree) -> list[Tree]:
     """Return the managedFields entries of an object."""
-    return metadata_of(obj).get("managedFields") or []
+    return (obj.get("metadata") or {}).get("managedFields") or []

@@ -27,6 +27,7 @@ IMMUTABLE = "field is immutable"
 NEGATIVE = "must be greater than or equal to 0"
 
 _PATH = Path("metadata")
+_GENERATION, _NAMESPACE = _PATH / "generation", _PATH / "namespace"
 
 
 FinalizerRule: TypeAlias = Callable[[Sequence[str]], list[FieldError]]
@@ -158,22 +159,21 @@ def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldErr
     elif messages := check(name):
         errors.extend(invalid(_PATH / "name", name, text) for text in messages)
     errors.extend(_validate_namespace(meta.get("namespace") or "", namespaced))
-    errors.extend(not_negative(meta.get("generation") or 0, _PATH / "generation"))
+    errors.extend(not_negative(meta.get("generation") or 0, _GENERATION))
     # Most objects have few of these fields.
-    for part, rules in _RULES:
+    for part, path, rules in _RULES:
         value = meta.get(part)
         if value:
-            errors.extend(rules(value, _PATH / part))
+            errors.extend(rules(value, path))
     return errors
 
 
 def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
-    path = _PATH / "namespace"
     if not namespaced:
-        return [forbidden(path, "not allowed on this type")] if namespace else []
+        return [forbidden(_NAMESPACE, "not allowed on this type")] if namespace else []
     if not namespace:
-        return [required(path)]
-    return [invalid(path, namespace, text) for text in names.dns1123_label(namespace)]
+        return [required(_NAMESPACE)]
+    return [invalid(_NAMESPACE, namespace, text) for text in names.dns1123_label(namespace)]
 
 
 def validate_annotations(annotations: Mapping[str, str] | None, path: Path) -> list[FieldError]:
@@ -263,12 +263,12 @@ def _validate_managed_fields(entries: Sequence[Tree], path: Path) -> list[FieldE
     return errors
 
 
-_RULES: tuple[tuple[str, Callable[[Any, Path], list[FieldError]]], ...] = (
-    ("labels", validate_labels),
-    ("annotations", validate_annotations),
-    ("ownerReferences", _validate_owners),
-    ("finalizers", _validate_finalizers),
-    ("managedFields", _validate_managed_fields),
+_RULES: tuple[tuple[str, Path, Callable[[Any, Path], list[FieldError]]], ...] = (
+    ("labels", _PATH / "labels", validate_labels),
+    ("annotations", _PATH / "annotations", validate_annotations),
+    ("ownerReferences", _PATH / "ownerReferences", _validate_owners),
+    ("finalizers", _PATH / "finalizers", _validate_finalizers),
+    ("managedFields", _PATH / "managedFields", _validate_managed_fields),
 )
 
 

@@ -172,12 +172,16 @@ def _check_length(
 
 def dns1123_label(value: str) -> list[str]:
     """Check a DNS label: names of namespaces, containers, volumes."""
+    if len(value) <= LABEL_MAX and _is_label(value):
+        return []
     message = "must not contain dots" if "." in value and _is_subdomain(value) else _NOT_LABEL
     return _check_length(value, LABEL_MAX, is_valid=_is_label(value), message=message)
 
 
 def dns1123_subdomain(value: str) -> list[str]:
     """Check a DNS subdomain: the names of most objects."""
+    if len(value) <= SUBDOMAIN_MAX and _is_subdomain(value):
+        return []
     return _check_length(
         value, SUBDOMAIN_MAX, is_valid=_is_subdomain(value), message=_NOT_SUBDOMAIN
     )
@@ -261,6 +265,8 @@ def env_name(value: str) -> list[str]:
 
 def config_key(value: str) -> list[str]:
     """Check a key of a ConfigMap or Secret: a file name."""
+    if len(value) <= SUBDOMAIN_MAX and _is_qualified(value):
+        return []
     is_valid = bool(value) and _QUALIFIED.issuperset(value)
     messages = _check_length(value, SUBDOMAIN_MAX, is_valid=is_valid, message=_NOT_CONFIG_KEY)
     if value in (".", ".."):

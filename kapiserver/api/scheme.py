@@ -125,11 +125,13 @@ class Scheme:
     def resource_at(self, path: str) -> Resource | None:
         """Return the resource whose objects are stored under a key, given without the root of all
         keys, in the version in which they are stored."""
-        parts = path.split("/", 2)
-        definition = self.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
-        if definition is not None:
-            return definition.stored_version.resource
-        return self._builtin.resource_at(path)
+        first, _, rest = path.partition("/")
+        second = rest.partition("/")[0]
+        if self.custom:
+            definition = self.custom.by_plural(first, second)
+            if definition is not None:
+                return definition.stored_version.resource
+        return self._builtin.resource_at(first, second)
 
     def resource_of(self, kind: GroupVersionKind) -> Resource:
         """Return the resource of a kind of object. Raises NotRegistered."""

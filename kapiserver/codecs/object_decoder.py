@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kapiserver.api.accessors import kind_of
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.go_format import quote
-from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Value
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, WrongValue
@@ -57,7 +58,7 @@ def decode_object(
         tree = decode_owned_tree(
             registered_type(scheme, kind), {} if document is None else document, unknown
         )
-        tree["kind"], tree["apiVersion"] = kind.kind, str(kind.group_version)
+        tree["kind"], tree["apiVersion"] = kind.kind, kind.api_version
         return Decoded(object=tree, kind=kind, strict_errors=make_strict_errors(unknown))
     except CodecError as error:
         error.kind, error.name = kind, _metadata_name(document)
@@ -86,12 +87,12 @@ def kind_of_document(document: Value) -> GroupVersionKind:
                 "couldn't get version/kind; json parse error: json: cannot unmarshal "
                 f"{_go_value_kind(value)} into Go struct field .{name} of type string"
             )
-    version = document.get("apiVersion") or ""
+    if document.get("apiVersion") == "/":
+        return GroupVersionKind("", "", document.get("kind") or "")
     try:
-        group_version = GroupVersion.parse(version) if version != "/" else GroupVersion("", "")
+        return kind_of(document)
     except ValueError as error:
         raise WrongValue(str(error)) from None
-    return group_version.with_kind(document.get("kind") or "")
 
 
 def complete_kind(kind: GroupVersionKind, defaults: GroupVersionKind | None) -> GroupVersionKind:

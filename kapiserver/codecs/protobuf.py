@@ -72,7 +72,7 @@ def envelope_head(kind: GroupVersionKind, length: int) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _head_before_length(kind: GroupVersionKind) -> bytes:
-    type_meta = encode_delimited(1, str(kind.group_version).encode()) + encode_delimited(
+    type_meta = encode_delimited(1, kind.api_version.encode()) + encode_delimited(
         2, kind.kind.encode()
     )
     return MAGIC + encode_delimited(_TYPE_META, type_meta) + encode_tag(_RAW, BYTES)
@@ -171,7 +171,7 @@ class ProtobufSerializer:
         except CodecError as error:
             error.kind = kind
             raise
-        head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
+        head = {"kind": kind.kind, "apiVersion": kind.api_version}
         if not type_.declares_fields:  # a custom kind, whose schema has more to say
             return decode_object(self._scheme, {**head, **tree}, defaults=kind, source=b"")
         return Decoded(object={**head, **tree}, kind=kind)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api import fieldsets
-from kapiserver.api.fieldsets import Fields, difference, intersection, union, without
+from kapiserver.api.fieldsets import Fields, difference, intersection, is_subset, union, without
 
 _STEPS = st.sampled_from(
     ["f:a", "f:b", 'k:{"name":"x"}', 'k:{"port":443}', 'k:{"port":80}', 'v:"x"', "v:2", "i:0"]
@@ -50,12 +50,14 @@ def _paths(fields: Fields, before: Path = ()) -> frozenset[Path]:
 @given(_SETS, _SETS)
 @settings(max_examples=200)
 def test_algebra(left: frozenset[Path], right: frozenset[Path]) -> None:
-    """Union, difference and intersection equal those of the sets of paths."""
+    """Union, difference, intersection and subsets equal those of the sets of paths."""
     a, b = _tree(left), _tree(right)
     assert _paths(a) == left
     assert _paths(union(a, b)) == left | right
     assert _paths(difference(a, b)) == left - right
     assert _paths(intersection(a, b)) == left & right
+    assert is_subset(a, b) == (left <= right)
+    assert is_subset(intersection(a, b), a)
 
 
 @given(_SETS, _SETS)

@@ -45,6 +45,7 @@ def admission(
     run = server.offloader.run
 
     async def admit(new: Tree | None, old: Tree | None) -> Admission:
+        metadata = metadata_of(new or {})
         operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"
         attributes = Attributes(
             operation="CONNECT" if connect else operation,
@@ -55,11 +56,11 @@ def admission(
             verb=caller.verb,
             # An object of a collection that is deleted has no name in the request.
             name=target.key.name if new is None else name_of(new) or target.key.name,
-            generate_name=metadata_of(new or {}).get("generateName") or "",
+            generate_name=metadata.get("generateName") or "",
             options=options,
             dry_run=dry_run,
         )
-        owners = metadata_of(new or {}).get("ownerReferences")
+        owners = metadata.get("ownerReferences")
         if new is not None and owners and not connect:
             await run(len(owners), _drop_duplicate_owners, attributes, new, "")
         plugins = await server.plugin_chain(resource, attributes.operation)

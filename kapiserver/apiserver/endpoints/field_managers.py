@@ -116,7 +116,7 @@ def field_manager(server: Server, target: Target, *, is_new: bool = False) -> Fi
     needs_webhook = not target.kind_info.is_typed and not is_new
     converted = server.custom_resources.converted if needs_webhook else None
     kind = _kind_of(target)
-    version = str(kind.group_version)
+    version = kind.api_version
     return FieldManager(
         schemas=KindSchemas(scheme, kind, version, converted),
         version=version,

@@ -122,5 +122,7 @@ def error_of_head(
 
 def expects_continue(headers: Mapping[str, str]) -> bool:
     """Report whether the client waits for "100 Continue" before it sends the body."""
-    expected = headers.get(_EXPECT, "").lower().split(",")
-    return "100-continue" in (token.strip() for token in expected)
+    expected = headers.get(_EXPECT)
+    if expected is None:
+        return False
+    return "100-continue" in (token.strip() for token in expected.lower().split(","))

@@ -217,7 +217,7 @@ class DisruptionController(Controller[DisruptionItem]):
         if not any(each.name == "scale" for each in resource.subresources):
             name = resource.qualified_name
             raise UnknownScale(f"{name} does not implement the scale subresource")
-        objects = self.context.resource(str(kind.group_version), resource.name, namespace=namespace)
+        objects = self.context.resource(kind.api_version, resource.name, namespace=namespace)
         try:
             scale = await objects.get(owner.get("name") or "", subresource="scale")
         except StatusError as error:

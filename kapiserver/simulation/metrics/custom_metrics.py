@@ -107,7 +107,7 @@ def _reference(obj: Tree, kind: GroupVersionKind) -> Tree:
         "kind": kind.kind,
         **namespace,
         "name": name_of(obj),
-        "apiVersion": str(kind.group_version),
+        "apiVersion": kind.api_version,
     }
 
 

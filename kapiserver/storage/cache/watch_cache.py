@@ -306,9 +306,7 @@ class WatchCache:
         path, revision = event.key, event.revision
         self._copy_on_write(revision)
         previous = self._index.get(path)
-        entry = None
-        if event.value is not None:
-            entry = self._entry_of(event, event.value)
+        entry = None if event.value is None else self._entry_of(event, event.value)
         if path in self._expected:
             self._forget_expected(path, lambda expected: 0 < expected.revision <= revision)
         entries = self._entries
@@ -365,7 +363,8 @@ class WatchCache:
     def end_write(self, entry: Entry) -> None:
         """Take note that the write has succeeded or failed. If its event has not arrived yet, the
         entry stays expected, because a second entry would have its own tree and encodings."""
-        if entry.revision <= self.revision or self._watch is None:
+        is_over = entry.revision <= self.revision or self._watch is None
+        if is_over and entry.path in self._expected:
             self._forget_expected(entry.path, lambda expected: expected is entry)
 
     def _forget_expected(self, path: str, matches: Callable[[Entry], bool]) -> None:

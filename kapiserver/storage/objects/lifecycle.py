@@ -89,13 +89,13 @@ def ensure_namespace(obj: Tree, namespace: str) -> None:
 def clear_system_metadata(obj: Tree) -> None:
     """Remove the fields of a new object's metadata that the server sets."""
     meta = metadata_of(obj)
-    for name in _SYSTEM_METADATA:
-        meta.pop(name, None)
+    for name in _SYSTEM_METADATA.intersection(meta):
+        del meta[name]
 
 
-_SYSTEM_METADATA = (
-    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid",
-)  # fmt: skip
+_SYSTEM_METADATA = frozenset(
+    ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid")
+)
 
 
 def fill_system_metadata(obj: Tree, *, uid: str, now: str) -> None:

@@ -108,7 +108,7 @@ class VersionedObjects:
                 # The schema of the request's version says which fields remain.
                 changed["apiVersion"] = str(self._hub)
                 tree = decode_object(scheme, changed, defaults=None, source=b"").object
-                tree["apiVersion"] = str(kind.group_version)
+                tree["apiVersion"] = kind.api_version
             else:
                 decoded = decode_object(scheme, changed, defaults=None, source=b"")
                 if decoded.kind != kind:

@@ -91,7 +91,7 @@ def _apply_configuration(scheme: Scheme, obj: Tree, kind: GroupVersionKind, valu
     if errors := list(type_name_errors(value)):
         raise MutationFailed("type mismatch: " + "\n".join(errors))
     config = _to_json(value)
-    config |= {"apiVersion": str(kind.group_version), "kind": kind.kind}
+    config |= {"apiVersion": kind.api_version, "kind": kind.kind}
     node = schema_of(scheme.type_of(kind))
     _check_typed(node, config, "patch")
     if atomics := list(_atomic_paths(node, config, "")):

@@ -122,7 +122,7 @@ class StoredParams:
 
     async def _tree(self, entry: Entry) -> Tree:
         tree = await self._server.offloader.tree(entry)
-        if tree.get("apiVersion") == str(self._kind.group_version):
+        if tree.get("apiVersion") == self._kind.api_version:
             return tree
         try:
             return self._server.scheme.convert(tree, self._kind.group_version)

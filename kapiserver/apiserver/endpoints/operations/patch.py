@@ -248,7 +248,7 @@ def _check_kind(server: Server, target: Target, patch: Patch, after: Value) -> T
     change the kind. Raises BadObject."""
     if not isinstance(after, dict):
         raise BadObject(f"couldn't get version/kind; json parse error: {target.kind.kind} expected")
-    kind, version = target.kind.kind, str(target.kind.group_version)
+    kind, version = target.kind.kind, target.kind.api_version
     if after.get("kind") == kind and after.get("apiVersion") == version:
         return after
     if patch.type.strategic:
@@ -268,7 +268,7 @@ def _check_custom_kind(target: Target, after: Value) -> None:
     kind, version = members.get("kind"), members.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(version, str):
         return
-    expected_kind, expected_version = target.kind.kind, str(target.kind.group_version)
+    expected_kind, expected_version = target.kind.kind, target.kind.api_version
     errors = []
     if kind != expected_kind:
         errors.append(invalid(Path("kind"), kind, f"must be {expected_kind}"))

@@ -308,7 +308,7 @@ class StageController(Controller[StagedObject]):
 
     def _client(self, kind: GroupVersionKind, namespace: str, user: str = "") -> ResourceClient:
         """Return the client of a kind, with the rights of a user if one is named."""
-        version, resource = str(kind.group_version), self.server.scheme.resource_of(kind).name
+        version, resource = kind.api_version, self.server.scheme.resource_of(kind).name
         if not user:
             return self.context.resource(version, resource, namespace=namespace)
         client = self.server.client(

@@ -47,6 +47,12 @@ class Installation(Struct, frozen=True, kw_only=True, dict=True):
         return Path(address) if is_file and Path(address).is_file() else None
 
     @property
+    def sqlite_folder(self) -> Path | None:
+        """The folder of the store's file, which the server creates; None for another store."""
+        backend, _, address = self.config.store.storage.partition(":")
+        return Path(address).parent if backend == "sqlite" and address != MEMORY else None
+
+    @property
     def etcd_endpoints(self) -> tuple[str, ...]:
         """The URLs of the members of etcd; () if the store is not etcd."""
         backend, _, address = self.config.store.storage.partition(":")

@@ -34,7 +34,8 @@ _TIME_ERROR = 5
 
 def open_rights(installation: Installation) -> Iterator[Problem]:
     """Look at the rights of files with secrets, and of the folders that have them."""
-    for path in (installation.data_dir, installation.cert_dir):
+    folders = (installation.data_dir, installation.cert_dir, installation.sqlite_folder)
+    for path in dict.fromkeys(folder for folder in folders if folder is not None):
         yield from _writable_by_others(path)
     for file in dict.fromkeys(_secret_files(installation)):
         yield from _readable_by_others(file)
@@ -82,7 +83,7 @@ def _writable_by_others(folder: Path) -> Iterator[Problem]:
     except OSError:
         return
     mode = stat.S_IMODE(status.st_mode)
-    if mode & 0o022:
+    if mode & 0o022 and not mode & stat.S_ISVTX:  # in a sticky folder only owners replace files
         yield Problem(
             severity=ERROR,
             about=str(folder),

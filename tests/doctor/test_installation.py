@@ -131,6 +131,18 @@ def test_file_rights(folder: Path, tmp_path: Path) -> None:
     assert findings[1].remedy == f"chmod 600 {folder}/certificates/ca.key"
 
 
+@pytest.mark.parametrize(("mode", "count"), [(0o700, 0), (0o777, 1), (0o1777, 0)])
+def test_rights_of_the_folder_of_the_store(
+    folder: Path, tmp_path: Path, mode: int, count: int
+) -> None:
+    """A folder in which others may replace the store is an error."""
+    store = tmp_path / "store"
+    store.mkdir()
+    store.chmod(mode)
+    findings = problems("file-rights", installation(folder, f"--storage=sqlite:{store}/a.db"))
+    assert [each.about for each in findings] == [str(store)] * count
+
+
 @pytest.mark.parametrize(
     ("days", "severity", "message"),
     [

@@ -14,7 +14,7 @@ import functools
 import os
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -112,22 +112,29 @@ class BackEnds:
         and BadTransport for certificates that cannot be used."""
         service = api_service.service
         assert service is not None
-        dialled = await self.resolver.resolve(service)
+        mapped = self.resolver.mapped(service)
+        dialled = mapped or await self.resolver.resolve(service)
+        # A context for each Service: connections with the same context are used again without
+        # another look at the name in the certificate.
+        key = (service, api_service.ca_bundle, api_service.is_unverified)
+        context = self._contexts.get(key)
+        if context is None:
+            context = await self._offloader.run_in_thread(self._make_context, api_service)
+            if len(self._contexts) >= MAX_CONTEXTS:
+                self._contexts.clear()
+            self._contexts[key] = context
         return BackEnd(
-            service=service,
-            dialled=dialled,
-            is_trusted=self.resolver.mapped(service) is not None,
-            context=await self._context(api_service, service),
+            service=service, dialled=dialled, is_trusted=mapped is not None, context=context
         )
 
-    async def send(
+    def send(
         self,
         back_end: BackEnd,
         method: str,
         target: str,
         headers: Sequence[tuple[str, str]],
         body: bytes | AsyncIterator[bytes] | None = None,
-    ) -> HttpResponse:
+    ) -> Coroutine[None, None, HttpResponse]:
         """Send a request for a path with its query, both quoted, and return the response, which the
         caller closes. Raises the errors of `StreamingClient.request`."""
         client = self._client(is_trusted=back_end.is_trusted)
@@ -139,7 +146,7 @@ class BackEnds:
             headers=headers,
             body=body,
         )
-        return await client.request(outgoing)
+        return client.request(outgoing)
 
     def close(self) -> None:
         """Close all connections. Idempotent."""
@@ -151,18 +158,6 @@ class BackEnds:
             guard = None if is_trusted else is_global_unicast
             self._clients[is_trusted] = StreamingClient(guard=guard)
         return self._clients[is_trusted]
-
-    async def _context(self, api_service: APIService, service: ServiceReference) -> ssl.SSLContext:
-        # A context for each Service: connections with the same context are used again without
-        # another look at the name in the certificate.
-        key = (service, api_service.ca_bundle, api_service.is_unverified)
-        context = self._contexts.get(key)
-        if context is None:
-            context = await self._offloader.run_in_thread(self._make_context, api_service)
-            if len(self._contexts) >= MAX_CONTEXTS:
-                self._contexts.clear()
-            self._contexts[key] = context
-        return context
 
     def _make_context(self, api_service: APIService) -> ssl.SSLContext:
         if api_service.is_unverified:

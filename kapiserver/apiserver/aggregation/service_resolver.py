@@ -100,10 +100,7 @@ class ServiceResolver:
         return self._mapped.get(f"{name}:{service.port}") or self._mapped.get(name)
 
     async def resolve(self, service: ServiceReference) -> Dialled:
-        """Return the address of a Service. Raises Unresolved."""
-        mapped = self.mapped(service)
-        if mapped is not None:
-            return mapped
+        """Return the address of a Service that no administrator has given. Raises Unresolved."""
         store = self._stores.by_name(CORE, "services")
         key = ObjectKey(service.namespace, service.name)
         try:

@@ -80,9 +80,11 @@ def service_account_of(user: str) -> tuple[str, str] | None:
 def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
     """Return the values of the Impersonate-* headers, None without them. Raises BadRequest for
     groups, a uid or extra fields without a user."""
+    if _PREFIX not in " ".join(headers).lower():  # one look at all names: most requests have none
+        return None
     values: dict[str, list[str]] = {}
     for name, value in headers.items():
-        if name[:1] in "iI" and name.lower().startswith(_PREFIX):
+        if name.lower().startswith(_PREFIX):
             values.setdefault(name.lower(), []).append(value)
     if not values:
         return None

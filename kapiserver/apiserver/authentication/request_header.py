@@ -6,6 +6,7 @@ and extra fields. Mirrors pkg/authentication/request/headerrequest of k8s.io/api
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
@@ -32,6 +33,8 @@ class RequestHeaderAuthenticator:
         self._uid_headers = settings.requestheader_uid_headers
         self._group_headers = _lower(settings.requestheader_group_headers)
         self._extra_prefixes = _lower(settings.requestheader_extra_headers_prefix)
+        # The names of headers are few, and each request has many headers.
+        self._keys_of = functools.lru_cache(maxsize=128)(self._find_keys)
 
     def authenticate(self, request: Request) -> User | None:
         """Return the user whom the headers name, or None without a certificate or a name. Raises
@@ -61,15 +64,28 @@ class RequestHeaderAuthenticator:
         groups: dict[str, list[str]] = {}
         extra: dict[str, tuple[str, ...]] = {}
         for name, value in request.headers.items():
-            lower = name.lower()
-            if lower in self._group_headers and value:
-                groups.setdefault(lower, []).append(value)
-            if lower.startswith(self._extra_prefixes):
-                for prefix in filter(lower.startswith, self._extra_prefixes):
-                    key = unquote(lower.removeprefix(prefix))
-                    extra[key] = (*extra.get(key, ()), value)
+            keys = self._keys_of(name)
+            if keys is None:
+                continue
+            group_header, extra_keys = keys
+            if group_header and value:
+                groups.setdefault(group_header, []).append(value)
+            for key in extra_keys:
+                extra[key] = (*extra.get(key, ()), value)
         in_order = [groups.get(name, ()) for name in self._group_headers]
         return tuple(itertools.chain.from_iterable(in_order)), extra
+
+    def _find_keys(self, name: str) -> tuple[str, tuple[str, ...]] | None:
+        """Return the name of a header of groups, or "", and the keys of extra fields that a header
+        has; None for other headers."""
+        lower = name.lower()
+        keys = tuple(
+            unquote(lower.removeprefix(prefix))
+            for prefix in self._extra_prefixes
+            if lower.startswith(prefix)
+        )
+        group_header = lower if lower in self._group_headers else ""
+        return (group_header, keys) if group_header or keys else None
 
 
 def _first_value(request: Request, headers: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from typing import cast
 import httptools
 from msgspec import Struct
 
+from kapiserver.api.go_format import quote
 from kapiserver.apiserver.http_client.errors import Disconnected, ResponseTooLarge
 from kapiserver.apiserver.http_client.upgraded import UpgradedConnection
 
@@ -76,7 +77,9 @@ class HttpResponse:
     def headers(self) -> list[tuple[str, str]]:
         """Names and values as they were sent; bytes that are no UTF-8 are surrogates."""
         if self._headers is None:
-            self._headers = [(_name(name), _text(value)) for name, value in self.raw_headers]
+            self._headers = [
+                (_names.get(name) or _name(name), _text(value)) for name, value in self.raw_headers
+            ]
         return self._headers
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -92,7 +95,7 @@ class HttpResponse:
             elif self.is_complete:
                 return
             else:
-                await self._wait()
+                await self.wait()
 
     async def read(self, limit: int) -> bytes:
         """Return the whole body. Raises ResponseTooLarge for more than `limit` bytes, and the
@@ -109,11 +112,6 @@ class HttpResponse:
             if len(data) > limit:
                 raise ResponseTooLarge(f"the response is larger than {limit} bytes")
         return bytes(data)
-
-    async def wait_head(self) -> None:
-        """Wait until the head has arrived. Raises Disconnected, OSError and ValueError."""
-        while not self.status:
-            await self._wait()
 
     def upgraded(self) -> UpgradedConnection:
         """Take over the connection of a response with status 101."""
@@ -139,8 +137,17 @@ class HttpResponse:
             return data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             cause = error.__context__ if isinstance(error.__context__, ValueError) else None
-            raise cause or ValueError(f"malformed HTTP response: {error}") from None
+            raise cause or ValueError(self._malformed(data, error)) from None
         return b""
+
+    def _malformed(self, data: bytes, error: httptools.HttpParserError) -> str:
+        """Return Go's message for a response that does not begin as HTTP, or that of the parser for
+        another fault."""
+        line = _text(data.partition(b"\n")[0].removesuffix(b"\r"))
+        if self.status or self.raw_headers or line.startswith("HTTP/"):
+            return f"malformed HTTP response: {error}"
+        reason = f"malformed HTTP response {quote(line)}"
+        return f"net/http: HTTP/1.x transport connection broken: {reason}"
 
     def end(self, error: Exception | None) -> None:
         """The connection is lost. The end of a body without a length is the end of the
@@ -165,7 +172,7 @@ class HttpResponse:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def _wait(self) -> None:
+    async def wait(self) -> None:
         """Wait until something has arrived. Raises an error once."""
         if self._parser is None:
             # An error that the response kept would be in a cycle with the frames that raised it.
@@ -186,7 +193,8 @@ class HttpResponse:
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > MAX_HEADER_BYTES:
             raise ResponseTooLarge(f"the headers are larger than {MAX_HEADER_BYTES} bytes")
-        self.raw_headers.append((name, value))
+        if not self.status:  # or else it is a trailer, which nobody reads
+            self.raw_headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
@@ -247,7 +255,8 @@ class Connection(asyncio.Protocol):
             if request.body is not None:
                 send_body = self._send_body(response, request.body, is_chunked=request.is_chunked)
                 self._sending = asyncio.create_task(send_body)
-            await response.wait_head()
+            while not response.status:
+                await response.wait()
         except BaseException:
             self.close()
             raise
@@ -372,14 +381,12 @@ _names: dict[bytes, str] = {}
 
 
 def _name(data: bytes) -> str:
-    """Return the name of a header."""
-    name = _names.get(data)
-    if name is None:
-        name = _text(data)
-        if len(data) <= _MAX_CACHED_NAME:
-            if len(_names) >= _MAX_NAMES:
-                _names.clear()
-            _names[data] = name
+    """Return the name of a header, and keep it in `_names`."""
+    name = _text(data)
+    if len(data) <= _MAX_CACHED_NAME:
+        if len(_names) >= _MAX_NAMES:
+            _names.clear()
+        _names[data] = name
     return name
 
 

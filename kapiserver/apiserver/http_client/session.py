@@ -5,7 +5,7 @@ Redirects are responses like all others. Knows no Kubernetes. Mirrors Client of 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 
 from msgspec import Struct
 
@@ -36,11 +36,11 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 class StreamingClient(ConnectionPool):
     """Sends requests, and keeps connections open until it is closed."""
 
-    async def request(self, request: HttpRequest) -> HttpResponse:
+    def request(self, request: HttpRequest) -> Coroutine[None, None, HttpResponse]:
         """Send a request and return its response when the head has arrived. Raises the errors of
         `send`, and ValueError for a header that is not one line."""
         outgoing = _outgoing(request, keep_alive=self.keep_alive)
-        return await self.send(request.origin, outgoing, request.connect_seconds)
+        return self.send(request.origin, outgoing, request.connect_seconds)
 
 
 def _outgoing(request: HttpRequest, *, keep_alive: bool) -> Outgoing:
@@ -48,12 +48,12 @@ def _outgoing(request: HttpRequest, *, keep_alive: bool) -> Outgoing:
     body, is_chunked = request.body, False
     head = [f"{request.method} {request.target} HTTP/1.1"]
     head += [f"{name}: {value}" for name, value in request.headers]
-    names = {name.lower() for name, _ in request.headers}
-    if "host" not in names:
+    lines = "\n".join(head).lower()  # names begin lines
+    if "\nhost:" not in lines:
         head.insert(1, f"Host: {_host(request.origin)}")
-    if not keep_alive and "connection" not in names:
+    if not keep_alive and "\nconnection:" not in lines:
         head.append("Connection: close")
-    if "content-length" not in names:
+    if "\ncontent-length:" not in lines:
         if isinstance(body, bytes):
             head.append(f"Content-Length: {len(body)}")
         elif body is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 
 import orjson
@@ -78,14 +78,14 @@ class PeerConnections:
         the old ones, if they are unusable."""
         self._context = self._make_context()
 
-    async def send(
+    def send(
         self,
         peer: Dialled,
         method: str,
         target: str,
         headers: Sequence[tuple[str, str]],
         body: bytes | AsyncIterator[bytes] | None = None,
-    ) -> HttpResponse:
+    ) -> Coroutine[None, None, HttpResponse]:
         """Send a request for a path with its query, both quoted, and return the response, which the
         caller closes. Raises the errors of `StreamingClient.request`."""
         outgoing = HttpRequest(
@@ -95,7 +95,7 @@ class PeerConnections:
             headers=headers,
             body=body,
         )
-        return await self._client.request(outgoing)
+        return self._client.request(outgoing)
 
     async def fetch_resources(self, peer: Dialled) -> PeerResources:
         """Return what a peer serves itself. Raises DiscoveryFailed."""

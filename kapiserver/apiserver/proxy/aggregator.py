@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 
 from kapiserver.apiserver.aggregation.api_services import APIService
-from kapiserver.apiserver.aggregation.back_ends import BackEnd, BackEnds, BadTransport
+from kapiserver.apiserver.aggregation.back_ends import BadTransport
 from kapiserver.apiserver.aggregation.service_resolver import Unresolved
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.http_client.errors import error_text
-from kapiserver.apiserver.proxy.api_servers import counted, forward_to_api_server
+from kapiserver.apiserver.proxy.api_servers import OtherServer, forward_to_api_server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, text_error
 
@@ -27,7 +27,8 @@ async def serve_aggregated(
     if not api_service.is_available:
         return text_error("service unavailable", 503)
     back_ends = server.back_ends()
-    if back_ends.pseudonym in request.header("Via"):
+    via = request.header("Via")
+    if back_ends.pseudonym in via:
         return text_error("error trying to reach service: the request loops", 503)
     try:
         back_end = await back_ends.locate(api_service)
@@ -35,28 +36,18 @@ async def serve_aggregated(
         return text_error("service unavailable", 503)
     except BadTransport as error:
         return text_error(str(error), 500)
-    request.cancel_when_gone()
-    limit = server.config.limits.max_requests_inflight
-    with counted(back_ends.waiting, api_service.name, limit):
-        try:
-            return await _forward(server, request, back_ends, back_end)
-        except TimeoutError as error:
-            text = error_text(error, back_end.dialled) if str(error) else _TIMED_OUT
-        except (OSError, ValueError) as error:
-            text = error_text(error, back_end.dialled)
+    send = functools.partial(back_ends.send, back_end)
+    other = OtherServer(api_service.name, send, back_ends.waiting)
+    own_via = f"1.1 {back_ends.pseudonym}"
+    try:
+        return await forward_to_api_server(
+            server, request, other, ("Via", f"{via}, {own_via}" if via else own_via)
+        )
+    except TimeoutError as error:
+        text = error_text(error, back_end.dialled) if str(error) else _TIMED_OUT
+    except (OSError, ValueError) as error:
+        text = error_text(error, back_end.dialled)
     return text_error(f"error trying to reach service: {text}", 503)
 
 
 _TIMED_OUT = "context deadline exceeded"
-
-
-async def _forward(
-    server: Server, request: Request, back_ends: BackEnds, back_end: BackEnd
-) -> AnyResponse:
-    """Pass a request on and return the response. Raises OSError, ValueError, TimeoutError."""
-    via = request.header("Via")
-    own = f"1.1 {back_ends.pseudonym}"
-    send = functools.partial(back_ends.send, back_end)
-    return await forward_to_api_server(
-        server, request, send, [("Via", f"{via}, {own}" if via else own)]
-    )

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 from kapiserver.apiserver.aggregation.back_ends import user_headers
@@ -47,6 +46,7 @@ SMALL_BYTES = 64 << 10
 RESPONSE_BYTES = 256 << 10
 """A body of at most this size, which the response states, is read before it is passed back: that
 many bytes wait in a connection anyway, and pieces cost a write each."""
+_REPLACED, _OF_TRACES = frozenset(("audit-id", "host")), frozenset(("traceparent", "tracestate"))
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
 _OF_FILTERS = frozenset(
     ("audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid")
@@ -58,18 +58,46 @@ Send: TypeAlias = Callable[[str, str, Headers, Body], "Awaitable[HttpResponse]"]
 """Sends a request with this method, target (path and query, quoted), headers and body."""
 
 
-async def forward_to_api_server(
-    server: Server, request: Request, send: Send, own_headers: Headers
-) -> AnyResponse:
-    """Pass a request on and return the response. Raises OSError, ValueError, TimeoutError.
+class OtherServer(NamedTuple):
+    """Another API server.
 
-    own_headers     are sent instead of headers of the same names that the client has sent
+    name        the key of its count in `waiting`
+    waiting     how many requests wait for the head of a response, by server; watches and the like
+                count, too
     """
+
+    name: str
+    send: Send
+    waiting: Counter[str]
+
+
+async def forward_to_api_server(
+    server: Server, request: Request, other: OtherServer, own_header: tuple[str, str]
+) -> AnyResponse:
+    """Pass a request on and return the response. Raises TooManyRequests if as many requests wait
+    for the other server as may be in flight, OSError, ValueError, TimeoutError.
+
+    own_header      is sent instead of headers of the same name that the client has sent
+    """
+    limit = server.config.limits.max_requests_inflight
+    if 0 < limit <= other.waiting[other.name]:
+        raise TooManyRequests
+    request.cancel_when_gone()
+    other.waiting[other.name] += 1
+    try:
+        return await _forward(server, request, other.send, own_header)
+    finally:
+        other.waiting[other.name] -= 1
+
+
+async def _forward(
+    server: Server, request: Request, send: Send, own_header: tuple[str, str]
+) -> AnyResponse:
     target = quoted_path(request.path)
     if request.query:
         target += f"?{urlencode(sorted(request.query.items()), doseq=True)}"
     is_upgrade = asks_to_upgrade(request.headers)
-    headers = _headers(server, request, own_headers, is_upgrade=is_upgrade)
+    headers = _headers(server, request, own_header, is_upgrade=is_upgrade)
     sending = send(request.method, target, headers, await _body(request))
     if not request.info.is_resource_request and request.path.strip("/").count("/") == 2:
         sending = asyncio.wait_for(sending, DISCOVERY_SECONDS)
@@ -81,7 +109,8 @@ async def forward_to_api_server(
     if response.status == 101:
         protocol = header(response.headers, "Upgrade")
         text = f'backend tried to switch protocol "{protocol}" when "" was requested'
-        raise ValueError(text)
+        response.close()
+        return text_error(text, 503)
     if 300 <= response.status < 400 and header(response.headers, "Location"):
         response.close()
         return text_response(_REDIRECTED, status=502)
@@ -98,19 +127,6 @@ async def forward_to_api_server(
     )
 
 
-@contextmanager
-def counted(waiting: Counter[str], name: str, limit: int) -> Iterator[None]:
-    """Bound the requests that wait for the head of a response of one other server; watches and the
-    like count, too. Raises TooManyRequests. A limit of 0 is none."""
-    if 0 < limit <= waiting[name]:
-        raise TooManyRequests
-    waiting[name] += 1
-    try:
-        yield
-    finally:
-        waiting[name] -= 1
-
-
 async def _body(request: Request) -> Body:
     """Return the body to send; a small one is read, so that it leaves with the head."""
     length = request.header("Content-Length")
@@ -120,19 +136,20 @@ async def _body(request: Request) -> Body:
 
 
 def _headers(
-    server: Server, request: Request, own_headers: Headers, *, is_upgrade: bool
+    server: Server, request: Request, own_header: tuple[str, str], *, is_upgrade: bool
 ) -> Headers:
     """Return the headers to send: those of the client without its credentials, and the user."""
-    replaced = {"audit-id", "host", *(name.lower() for name, _ in own_headers)}
+    replaced = _REPLACED | {own_header[0].lower()}
     if request.trace.context is not None:
-        replaced |= {"traceparent", "tracestate"}
+        replaced |= _OF_TRACES
     settings = server.config.authentication
-    headers = forwarded_headers(request, settings, upgrade=is_upgrade, withheld=replaced)
-    headers += user_headers(request.user)
-    headers += trace_headers()
-    headers.append(("Audit-Id", request.audit.id))
-    headers += own_headers
-    return headers
+    return [
+        *forwarded_headers(request, settings, upgrade=is_upgrade, withheld=replaced),
+        *user_headers(request.user),
+        *trace_headers(),
+        ("Audit-Id", request.audit.id),
+        own_header,
+    ]
 
 
 def _upgraded(request: Request, response: HttpResponse) -> AnyResponse:

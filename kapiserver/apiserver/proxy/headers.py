@@ -48,7 +48,7 @@ def forwarded_headers(
     settings: AuthenticationSettings,
     *,
     upgrade: bool,
-    withheld: Collection[str] = (),
+    withheld: frozenset[str] = frozenset(),
 ) -> Headers:
     """Return the headers of a request that is passed on; hop-by-hop headers only to upgrade.
     `withheld` are the names in lower case of others that are not passed on."""
@@ -57,13 +57,15 @@ def forwarded_headers(
         settings.requestheader_uid_headers,
         settings.requestheader_group_headers,
         settings.requestheader_extra_headers_prefix,
+        withheld | (_ONLY_ONCE if upgrade else _HOP_BY_HOP),
     )
     connection = request.header("Connection")
-    hop = _ONLY_ONCE if upgrade else _named(connection) | _HOP_BY_HOP if connection else _HOP_BY_HOP
+    if connection and not upgrade:
+        names |= _named(connection)
     passed, chain, has_protocols = [], [], False
     for name, value in request.headers.items():
         lower = name.lower()
-        if lower in names or lower in hop or lower in withheld or lower.startswith(prefixes):
+        if lower in names or lower.startswith(prefixes):
             if lower == _FORWARDED_FOR:
                 chain.append(value)
             has_protocols = has_protocols or lower == _WEBSOCKET_PROTOCOL
@@ -80,11 +82,16 @@ def forwarded_headers(
 
 @functools.lru_cache(maxsize=64)
 def _withheld(
-    usernames: Sequence[str], uids: Sequence[str], groups: Sequence[str], extra: Sequence[str]
+    usernames: Sequence[str],
+    uids: Sequence[str],
+    groups: Sequence[str],
+    extra: Sequence[str],
+    others: frozenset[str],
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the names, and the prefixes of names, in lower case of headers that are not passed on
-    as they are, with those in which front proxies of this server name users."""
-    names = _CREDENTIALS | {name.lower() for name in (*usernames, *uids, *groups)}
+    as they are: `others`, credentials, and those in which front proxies of this server name
+    users."""
+    names = others | _CREDENTIALS | {name.lower() for name in (*usernames, *uids, *groups)}
     prefixes = _CREDENTIAL_PREFIXES + tuple(name.lower() for name in extra)
     return names | {"expect", _FORWARDED_FOR, _WEBSOCKET_PROTOCOL}, prefixes
 

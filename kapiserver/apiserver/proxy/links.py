@@ -22,6 +22,7 @@ MAX_HTML_BYTES = 1 << 20
 
 _SAFE_IN_PATHS = "$&+,/:;=@-_.~"
 """The characters that Go's net/url leaves in paths."""
+_NEEDS_NO_QUOTES = re.compile(f"[A-Za-z0-9{re.escape(_SAFE_IN_PATHS)}]*")
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _GZIP, _DEFLATE = 31, -15
 """The `wbits` of zlib for a gzip header, and for none, as of Go's compress/flate."""
@@ -58,6 +59,8 @@ _ATTRIBUTES = {
 
 def quoted_path(path: str) -> str:
     """Return a path as Go's URL.EscapedPath quotes it."""
+    if _NEEDS_NO_QUOTES.fullmatch(path):
+        return path
     return quote(path, safe=_SAFE_IN_PATHS, errors="surrogateescape")
 
 

@@ -16,7 +16,7 @@ from kapiserver.apiserver.http_client.errors import Dialled, error_text
 from kapiserver.apiserver.peers.connections import PROXIED
 from kapiserver.apiserver.peers.metrics import PeerErrorLabels, ReroutedLabels
 from kapiserver.apiserver.peers.peer_proxy import PeerProxy
-from kapiserver.apiserver.proxy.api_servers import counted, forward_to_api_server
+from kapiserver.apiserver.proxy.api_servers import OtherServer, forward_to_api_server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, text_error
 
@@ -44,15 +44,13 @@ async def serve_by_peer(server: Server, request: Request, peers: PeerProxy) -> A
     if peer is None:
         server.metrics.peers.errors.add(PeerErrorLabels("endpoint_resolution", *labels))
         raise ServiceUnavailable(_NO_ADDRESS)
-    request.cancel_when_gone()
     send = functools.partial(peers.connections.send, peer.address)
-    limit = server.config.limits.max_requests_inflight
-    with counted(peers.connections.waiting, peer.identity, limit):
-        try:
-            response = await forward_to_api_server(server, request, send, [(PROXIED, "true")])
-        except (OSError, ValueError) as error:
-            text = error_text(error, peer.address)
-            response = text_error(f"error trying to reach service: {text}", 503)
+    other = OtherServer(peer.identity, send, peers.connections.waiting)
+    try:
+        response = await forward_to_api_server(server, request, other, (PROXIED, "true"))
+    except (OSError, ValueError) as error:
+        text = error_text(error, peer.address)
+        response = text_error(f"error trying to reach service: {text}", 503)
     server.metrics.peers.rerouted.add(ReroutedLabels(str(response.status), *labels))
     return response
 

@@ -61,10 +61,11 @@ _VERSIONS = ("1.0", HTTP_1_1)
 _HOST = istr("Host")
 _TRANSFER_ENCODING = istr("Transfer-Encoding")
 _EXPECT = istr("Expect")
-_SINGLE = (
-    "Content-Location", "Content-Range", "Content-Type", "ETag", "Max-Forwards", "User-Agent",
-)  # fmt: skip
-"""Headers that a request may have only once, beside Host, Content-Length and Transfer-Encoding."""
+_SINGLE = frozenset(
+    ("Content-Location", "Content-Range", "Content-Type", "Etag", "Max-Forwards", "User-Agent")
+)
+"""Headers that a request may have only once, beside Host, Content-Length and Transfer-Encoding; in
+title case."""
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 """Matches a percent sign in a path without two hexadecimal digits behind it."""
 _INVALID_METHOD = "Invalid method encountered"
@@ -93,6 +94,7 @@ def error_of_head(
 
     target          the target as in the request line
     version         the version of HTTP, such as "1.1"
+    headers         with names in title case
     has_repeated    whether a header occurs more than once
     """
     if version not in _VERSIONS:
@@ -102,7 +104,8 @@ def error_of_head(
     if has_repeated:
         if len(headers.getall(_HOST, ())) > 1:
             return _MANY_HOSTS
-        if any(len(headers.getall(name, ())) > 1 for name in _SINGLE):
+        single = list(filter(_SINGLE.__contains__, headers))
+        if len(set(single)) < len(single):
             return _BAD_REQUEST
     if _TRANSFER_ENCODING in headers:
         if version != HTTP_1_1:  # RFC 9112, 6.1: the end of the body is unclear

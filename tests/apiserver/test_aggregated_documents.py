@@ -39,9 +39,9 @@ LEGACY = {
     "kind": "APIResourceList",
     "groupVersion": f"{GROUP}/v1",
     "resources": [
-        THINGS,
         {"name": "things/scale", "singularName": "", "namespaced": True, "group": "autoscaling",
          "version": "v1", "kind": "Scale", "verbs": ["get"]},
+        THINGS,
     ],
 }  # fmt: skip
 SPEC = {
@@ -102,7 +102,7 @@ def test_discovery(
             "resources": [
                 {
                     "resource": "things",
-                    "responseKind": {"group": GROUP, "version": "v1", "kind": "Thing"},
+                    "responseKind": {"group": "", "version": "", "kind": "Thing"},
                     "scope": "Namespaced",
                     "singularResource": "thing",
                     "verbs": ["get", "list"],

@@ -188,8 +188,6 @@ def test_redirect(aggregated: Aggregated) -> None:
     response = aggregated.api.get(f"{PATH}/things")
     text = b"the backend attempted to redirect this request, which is not permitted"
     assert (response.status, response.body, response.headers["Location"]) == (502, text, None)
-    aggregated.upstream.respond(reply(b"", CLOSE, status="304 Not Modified"))
-    assert aggregated.api.get(f"{PATH}/things").status == 304
 
 
 def test_cut_connection(aggregated: Aggregated) -> None:
@@ -199,6 +197,29 @@ def test_cut_connection(aggregated: Aggregated) -> None:
     assert response.status == 503
     assert response.body == b"error trying to reach service: EOF\n"
     assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "body"),
+    [
+        (b"SSH-2.0-x\r\n\r\n", 503,
+         b"error trying to reach service: net/http: HTTP/1.x transport connection broken: "
+         b'malformed HTTP response "SSH-2.0-x"\n'),
+        (b"HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", 503,
+         b'backend tried to switch protocol "x" when "" was requested\n'),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Trailer\r\n\r\n"
+         b"2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n", 200, b"hi"),
+        (reply(b"", CLOSE, status="204 No Content"), 204, b""),
+        (reply(b"", CLOSE, status="304 Not Modified"), 304, b""),
+    ],
+)  # fmt: skip
+def test_unusual_responses(aggregated: Aggregated, answer: bytes, status: int, body: bytes) -> None:
+    """What is no response, or no usual one, becomes what kube-apiserver makes of it."""
+    aggregated.upstream.respond(answer)
+    response = aggregated.api.get(f"{PATH}/things")
+    assert (response.status, response.body) == (status, body)
+    assert response.headers["X-Trailer"] is None
+    assert (response.headers["Content-Length"] is None) == (status in (200, 204, 304))
 
 
 def test_slow_discovery(aggregated: Aggregated, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,6 +412,14 @@ def test_failed_checks(
         assert condition["message"] == f"{prefix}bad status from {url}: 403"
         upstream.answer = answer_json({})
         wait_for_reason(api, NAME, "Passed")
+        over = threading.Event()
+        upstream.answer = lambda _: over.wait(60)
+        register(api, insecureSkipTLSVerify=True, group="slow.example.com")
+        condition = wait_for_reason(api, "v1.slow.example.com", "FailedDiscoveryCheck")
+        over.set()
+        assert condition["message"].endswith(
+            'v1": net/http: request canceled (Client.Timeout exceeded while awaiting headers)'
+        )
 
 
 def test_dead_address(tmp_path: Path, make_server: Callable[..., Server]) -> None:

@@ -94,7 +94,8 @@ def test_json_is_yaml(api, core):
 
 
 def test_writes_record_field_manager(api, core):
-    """Create, update and patch record fieldManager, or else the name in the User-Agent."""
+    """Create, update and patch record fieldManager, or else the name in the User-Agent, or else
+    unknown."""
     agent = {"headers": {"User-Agent": "kubectl/v1.37.1 (linux)"}}
     created = api.post(f"{core}/configmaps", config_map(a="1"), **agent).json
     assert owners(created) == {("kubectl", "Update", ""): {"f:data": {".": {}, "f:a": {}}}}
@@ -103,6 +104,8 @@ def test_writes_record_field_manager(api, core):
     assert owners(put)[("editor", "Update", "")] == {"f:data": {"f:b": {}}}
     patched = api.patch(f"{core}/configmaps/a?fieldManager=p", {"data": {"c": "3"}}).json
     assert owners(patched)[("p", "Update", "")] == {"f:data": {"f:c": {}}}
+    unnamed = api.patch(f"{core}/configmaps/a", {"data": {"d": "4"}}, headers={"User-Agent": ""})
+    assert owners(unnamed.json)[("unknown", "Update", "")] == {"f:data": {"f:d": {}}}
 
 
 def test_conflict(apply):

@@ -23,7 +23,7 @@ ATTEMPTS = 5
 """Attempts of one check, each of which may reach another endpoint; one success is enough."""
 SECONDS = 5.0
 """The time of one attempt."""
-_TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+_TIMED_OUT = "net/http: request canceled (Client.Timeout exceeded while awaiting headers)"
 
 
 async def discovery_failure(back_ends: BackEnds, api_service: APIService) -> str:

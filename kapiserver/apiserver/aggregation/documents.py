@@ -78,7 +78,7 @@ async def fetch_discovery(
     fetched = await _fetch(back_ends, api_service, path, "application/json", AGGREGATOR)
     if fetched.status != 200:
         raise FetchFailed(f"failed to download legacy discovery for {path}: {fetched.status}")
-    resources = version_resources(_parsed(fetched.body), api_service.version)
+    resources = version_resources(_parsed(fetched.body))
     entry = {"version": api_service.version.version, "resources": resources}
     return Discovery({api_service.version: entry})
 
@@ -101,34 +101,42 @@ def _versions(groups: Tree) -> dict[GroupVersion, Tree]:
         raise FetchFailed("malformed discovery") from None
 
 
-def version_resources(listed: Tree, version: GroupVersion) -> list[Tree]:
+def version_resources(listed: Tree) -> list[Tree]:
     """Return the resources of an APIResourceList as aggregated discovery has them. Raises
     FetchFailed."""
-    resources: dict[str, Tree] = {}
     try:
-        for each in listed.get("resources") or ():
-            name, _, subresource = each["name"].partition("/")
-            kind = {
-                "group": each.get("group") or version.group,
-                "version": each.get("version") or version.version,
-                "kind": each.get("kind") or "",
-            }
-            entry: Tree = {"responseKind": kind, "verbs": each.get("verbs") or []}
-            if subresource:
+        members = list(listed.get("resources") or ())
+        resources = {each["name"]: _resource(each) for each in members if "/" not in each["name"]}
+        for each in members:
+            name, slash, subresource = each["name"].partition("/")
+            if slash:
                 parent = resources.setdefault(name, _unlisted(name, each))
-                parent.setdefault("subresources", []).append({"subresource": subresource} | entry)
-                continue
-            resources[name] = {
-                "resource": name,
-                "responseKind": kind,
-                "scope": _scope(each),
-                "singularResource": each.get("singularName") or "",
-                "verbs": entry["verbs"],
-                **{key: each[key] for key in ("shortNames", "categories") if each.get(key)},
-            }
+                entry = {
+                    "subresource": subresource,
+                    "responseKind": _response_kind(each) if each.get("kind") else _EMPTY_KIND,
+                    "verbs": each.get("verbs") or [],
+                }
+                parent.setdefault("subresources", []).append(entry)
     except (KeyError, TypeError, AttributeError):
         raise FetchFailed("malformed discovery") from None
     return list(resources.values())
+
+
+def _resource(listed: Tree) -> Tree:
+    return {
+        "resource": listed["name"],
+        "responseKind": _response_kind(listed),
+        "scope": _scope(listed),
+        "singularResource": listed.get("singularName") or "",
+        "verbs": listed.get("verbs") or [],
+        **{key: listed[key] for key in ("shortNames", "categories") if listed.get(key)},
+    }
+
+
+def _response_kind(listed: Tree) -> Tree:
+    """Return the kind of a resource. As in Kubernetes, an empty group or version is that of the
+    document."""
+    return {key: listed.get(key) or "" for key in ("group", "version", "kind")}
 
 
 def _unlisted(name: str, subresource: Tree) -> Tree:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.customresources.converted_objects import ConvertedObjectCache
 
 _MANAGER_LENGTH = 128
+_UNKNOWN = "unknown"
 
 
 class KindSchemas(Struct, frozen=True):
@@ -135,14 +136,14 @@ def _kind_of(target: Target) -> GroupVersionKind:
 
 def manager_of(caller: Caller, options: Tree) -> str:
     """Return the manager of a write: `fieldManager` of the options, or the User-Agent up to its
-    first slash."""
+    first slash, or `unknown` without either."""
     manager = options.get("fieldManager")
     if manager:
         return str(manager)
     name = caller.user_agent.partition("/")[0]
     if not name.isprintable():
         name = "".join(character for character in name if character.isprintable())
-    return name[:_MANAGER_LENGTH]
+    return name[:_MANAGER_LENGTH] or _UNKNOWN
 
 
 def track_ownership(

@@ -20,6 +20,7 @@ from kapiserver.apiserver.serving.request_parser import RequestHead
 from kapiserver.apiserver.serving.response_head import (
     CLOSE_HEADER,
     LAST_CHUNK,
+    WITHOUT_BODY,
     chunk,
     response_head,
 )
@@ -102,7 +103,8 @@ class HttpExchange:
 
     def _write_small(self, response: Response, body: bytes) -> Outcome:
         close = "" if self.keep_alive else CLOSE_HEADER
-        data = response_head(response, f"Content-Length: {len(body)}\r\n{close}")
+        length = "" if response.status in WITHOUT_BODY else f"Content-Length: {len(body)}\r\n"
+        data = response_head(response, length + close)
         if self._omits_body(response):
             body = b""
         self._write(data + body)
@@ -173,7 +175,7 @@ class HttpExchange:
         return outcome
 
     def _omits_body(self, response: Response) -> bool:
-        return self._head.method == "HEAD" or response.status in (204, 304)
+        return self._head.method == "HEAD" or response.status in WITHOUT_BODY
 
     def _write(self, data: bytes) -> None:
         if self._connection.transport is None:

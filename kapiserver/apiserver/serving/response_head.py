@@ -12,6 +12,8 @@ from kapiserver.apiserver.serving.http_errors import PlainTextError
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
+WITHOUT_BODY = (204, 304)
+"""The statuses of responses that have neither a body nor its length."""
 CLOSE_HEADER = "Connection: close\r\n"
 """Tells the client that the server closes the connection after the response."""
 REASONS = {status.value: status.phrase for status in HTTPStatus} | {

@@ -7,7 +7,7 @@ import time
 
 from kapiserver.apiserver.response import Response, StreamResponse
 from kapiserver.apiserver.serving.http2.request_fields import CONNECTION_HEADERS
-from kapiserver.apiserver.serving.response_head import http_date
+from kapiserver.apiserver.serving.response_head import WITHOUT_BODY, http_date
 from kapiserver.codecs.hpack import encode_field, encode_name, encode_string
 
 _CONTENT_TYPE, _CONTENT_LENGTH = encode_name(b"content-type"), encode_name(b"content-length")
@@ -22,7 +22,7 @@ def encode_head(response: Response | StreamResponse, length: int | None = None) 
             block += (encoded, encode_string(value.encode("utf-8", "surrogateescape")))
     if response.media_type:
         block += (_CONTENT_TYPE, encode_string(response.media_type.encode()))
-    if length is not None:
+    if length is not None and response.status not in WITHOUT_BODY:
         block += (_CONTENT_LENGTH, encode_string(b"%d" % length))
     return b"".join(block)
 

@@ -8,7 +8,6 @@ environment.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -18,16 +17,11 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kapiserver.apiserver.allocation.repair import AllocationRepair
-from kapiserver.apiserver.authorizer import ManagedAuthorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.health import (
     IDENTITY_HOOK,
-    LOOP_HOOKS,
     PEER_HOOK,
-    RBAC_HOOK,
-    REPAIR_HOOK,
     SERVICE_HOOKS,
 )
 from kapiserver.apiserver.http_client.errors import Dialled
@@ -36,8 +30,8 @@ from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_if
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
-from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import Cluster, open_cluster
+from kapiserver.control_loops import Loop, start_loops, start_repair, stop_together
 from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.endpoints.apiserver_identity import APIServerIdentity
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
@@ -45,7 +39,6 @@ from kapiserver.controllers.loop.controller import AnyController
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.host import Host
 from kapiserver.parts import DEFAULT_PARTS, Parts
-from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv.compaction import Compactor
 
 Barrier: TypeAlias = Callable[[], Awaitable[None]]
@@ -88,9 +81,6 @@ class RunningServer(Struct, frozen=True, kw_only=True):
         }
 
 
-_ControlLoop: TypeAlias = ControllerManager | AllocationRepair | AnyController
-
-
 async def _no_barrier() -> None:
     pass
 
@@ -128,12 +118,18 @@ async def serve(
         insecure_port = 0
         if config.serving.insecure_port is not None:
             insecure_port = await http.listen_insecure(config.serving.insecure_port)
-        control_loops: list[_ControlLoop] = []
-        manager = await _start_loops(cluster, stack, certificates, has_policy)
+        control_loops: list[Loop] = []
+        manager = await start_loops(
+            cluster,
+            stack,
+            has_policy=has_policy,
+            ca_text=certificates.ca.read_text() if certificates is not None else "",
+            signing_ca=certificates.own_ca if certificates is not None else None,
+        )
         control_loops.append(manager)
-        stack.push_async_callback(_stop_together, control_loops)
+        stack.push_async_callback(stop_together, control_loops)
         await barrier()
-        control_loops.append(_start_repair(cluster))
+        control_loops.append(start_repair(cluster))
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
         running = await _listen(cluster, manager, http, certificates, folder, insecure_url)
         port = int(running.url.rpartition(":")[2] or 0)
@@ -214,47 +210,6 @@ def _start_tasks(cluster: Cluster, stack: AsyncExitStack) -> None:
         stack.push_async_callback(server.audit.stop)
 
 
-async def _start_loops(
-    cluster: Cluster, stack: AsyncExitStack, certificates: Credentials | None, has_policy: bool
-) -> ControllerManager:
-    """Start the parts that read the store to decide on requests, and the controllers. Return the
-    manager of the controllers, which the caller stops."""
-    client = cluster.server.client(APISERVER, user_agent="kube-apiserver", authorize=False)
-    cluster.authentication.start(client)
-    stack.push_async_callback(cluster.authentication.stop)
-    authorizer = cluster.server.authorizer
-    if isinstance(authorizer, ManagedAuthorizer):
-        await authorizer.start()
-        stack.push_async_callback(authorizer.stop)
-    await cluster.server.custom_resources.start()
-    stack.callback(cluster.server.custom_resources.stop)
-    await cluster.server.api_services.start()
-    stack.callback(cluster.server.api_services.stop)
-    flow_control = cluster.server.flow_control
-    if flow_control is not None:
-        flow_control.start()
-        stack.callback(flow_control.stop)
-    with contextlib.suppress(StorageError):  # a paged list tries again
-        await cluster.server.stores.load_token_codec()  # saves the key before the disk may be full
-    manager = ControllerManager(
-        cluster.server,
-        ca_text=certificates.ca.read_text() if certificates is not None else "",
-        signing_ca=certificates.own_ca if certificates is not None else None,
-        registry=cluster.controllers,
-        has_policy=has_policy,
-    )
-    await manager.start()
-    cluster.server.health.finish(*LOOP_HOOKS, RBAC_HOOK)
-    return manager
-
-
-def _start_repair(cluster: Cluster) -> AllocationRepair:
-    repair = AllocationRepair(cluster.server)
-    repair.start()
-    cluster.server.health.finish(REPAIR_HOOK)
-    return repair
-
-
 def _start_kubernetes_service(cluster: Cluster, port: int) -> KubernetesService:
     address = reached_at(cluster.server.config.serving.bind_address)
     server_address = ServerAddress(port, address) if address and port else None
@@ -296,11 +251,6 @@ def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
     server.health.add_hook(IDENTITY_HOOK)
     server.health.finish(IDENTITY_HOOK)
     return loops
-
-
-async def _stop_together(loops: Sequence[_ControlLoop]) -> None:
-    """Stop all loops at the same time, so that none goes on working while another one ends."""
-    await asyncio.gather(*(loop.stop() for loop in loops))
 
 
 def _reload_files(cluster: Cluster, context: ReloadingContext | None) -> None:

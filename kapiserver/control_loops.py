@@ -1,0 +1,86 @@
+"""What runs in a cluster beside its requests: authenticators, informers and controllers.
+
+`serve` of `app.py` runs them for a cluster on ports, `clusters/` for each logical cluster that is
+open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TypeAlias
+
+from kapiserver.apiserver.allocation.repair import AllocationRepair
+from kapiserver.apiserver.authorizer import ManagedAuthorizer
+from kapiserver.apiserver.health import LOOP_HOOKS, RBAC_HOOK, REPAIR_HOOK
+from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.user import APISERVER
+from kapiserver.cluster import Cluster
+from kapiserver.controllers.loop.controller import AnyController
+from kapiserver.controllers.manager import ControllerManager
+from kapiserver.storage.errors import StorageError
+
+Loop: TypeAlias = ControllerManager | AllocationRepair | AnyController
+"""What the caller of the functions below stops."""
+
+
+async def start_loops(
+    cluster: Cluster,
+    stack: AsyncExitStack,
+    *,
+    has_policy: bool = False,
+    ca_text: str = "",
+    signing_ca: Pair | None = None,
+) -> ControllerManager:
+    """Start the parts that read the store to decide on requests, and the controllers. Return the
+    manager of the controllers, which the caller stops; the stack stops the others.
+
+    has_policy  whether the store has RBAC's bootstrap policy, which is not created then
+    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+    signing_ca  files of the server's own CA; None without HTTPS
+
+    Raises StorageError, StatusError.
+    """
+    client = cluster.server.client(APISERVER, user_agent="kube-apiserver", authorize=False)
+    cluster.authentication.start(client)
+    stack.push_async_callback(cluster.authentication.stop)
+    authorizer = cluster.server.authorizer
+    if isinstance(authorizer, ManagedAuthorizer):
+        await authorizer.start()
+        stack.push_async_callback(authorizer.stop)
+    await cluster.server.custom_resources.start()
+    stack.callback(cluster.server.custom_resources.stop)
+    await cluster.server.api_services.start()
+    stack.callback(cluster.server.api_services.stop)
+    flow_control = cluster.server.flow_control
+    if flow_control is not None:
+        flow_control.start()
+        stack.callback(flow_control.stop)
+    with contextlib.suppress(StorageError):  # a paged list tries again
+        await cluster.server.stores.load_token_codec()  # saves the key before the disk may be full
+    manager = ControllerManager(
+        cluster.server,
+        ca_text=ca_text,
+        signing_ca=signing_ca,
+        registry=cluster.controllers,
+        has_policy=has_policy,
+    )
+    await manager.start()
+    cluster.server.health.finish(*LOOP_HOOKS, RBAC_HOOK)
+    return manager
+
+
+def start_repair(cluster: Cluster) -> AllocationRepair:
+    """Start what frees the addresses and ports that no Service has, and return it; the caller stops
+    it."""
+    repair = AllocationRepair(cluster.server)
+    repair.start()
+    cluster.server.health.finish(REPAIR_HOOK)
+    return repair
+
+
+async def stop_together(loops: Sequence[Loop]) -> None:
+    """Stop all loops at the same time, so that none goes on working while another one ends."""
+    await asyncio.gather(*(loop.stop() for loop in loops))

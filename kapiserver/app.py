@@ -13,9 +13,10 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.filters.recovery import error_response
@@ -41,6 +42,9 @@ from kapiserver.host import Host
 from kapiserver.parts import DEFAULT_PARTS, Parts
 from kapiserver.storage.kv.compaction import Compactor
 
+if TYPE_CHECKING:
+    from kapiserver.clusters.service import LogicalClusters
+
 Barrier: TypeAlias = Callable[[], Awaitable[None]]
 """Waits until other worker processes are ready."""
 
@@ -58,6 +62,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     kubeconfig      file of an administrator's kubeconfig; None if the server listens on no port, or
                     found the disk full
     credentials     certificate files; None without HTTPS
+    clusters        its logical clusters; None if they are off
     """
 
     cluster: Cluster
@@ -69,6 +74,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     ca_file: Path | None = None
     kubeconfig: Path | None = None
     credentials: Credentials | None = None
+    clusters: LogicalClusters | None = None
 
     def status(self) -> Mapping[str, object]:
         """Return figures for the log: requests and watches in progress, objects in the caches."""
@@ -113,7 +119,9 @@ async def serve(
         cluster = await stack.enter_async_context(open_cluster(config, parts, host))
         _start_tasks(cluster, stack)
         on_error = functools.partial(error_response, cluster.server)
-        http = host.http_server(cluster.handle, on_error)
+        ca_text = certificates.ca.read_text() if certificates is not None else ""
+        clusters = await _open_logical_clusters(cluster, host, ca_text, stack)
+        http = host.http_server(clusters.handle if clusters else cluster.handle, on_error)
         stack.push_async_callback(_drain, cluster, http)
         insecure_port = 0
         if config.serving.insecure_port is not None:
@@ -123,7 +131,7 @@ async def serve(
             cluster,
             stack,
             has_policy=has_policy,
-            ca_text=certificates.ca.read_text() if certificates is not None else "",
+            ca_text=ca_text,
             signing_ca=certificates.own_ca if certificates is not None else None,
         )
         control_loops.append(manager)
@@ -132,6 +140,11 @@ async def serve(
         control_loops.append(start_repair(cluster))
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
         running = await _listen(cluster, manager, http, certificates, folder, insecure_url)
+        if clusters is not None:
+            running = replace(running, clusters=clusters)
+            controller = await clusters.start(running.url)
+            control_loops.append(controller)
+            manager.add(controller)
         port = int(running.url.rpartition(":")[2] or 0)
         service = _start_kubernetes_service(cluster, port)
         control_loops.append(service)
@@ -142,6 +155,18 @@ async def serve(
                 manager.add(loop)
         stack.push_async_callback(_delay_shutdown, cluster)
         yield running
+
+
+async def _open_logical_clusters(
+    cluster: Cluster, host: Host, ca_text: str, stack: AsyncExitStack
+) -> LogicalClusters | None:
+    """Open what passes requests to logical clusters; None if they are off."""
+    if not cluster.server.config.logical_clusters.enable_logical_clusters:
+        return None
+    from kapiserver.clusters.service import open_logical_clusters  # few servers have them
+
+    opened = open_logical_clusters(cluster, host, ca_text=ca_text)
+    return await stack.enter_async_context(opened)
 
 
 async def _listen(

@@ -23,7 +23,7 @@ from kapiserver.apiserver.admission.plugins import AdmissionPlugins
 from kapiserver.apiserver.aggregation.api_services import APIServices
 from kapiserver.apiserver.aggregation.lazy_back_ends import LazyBackEnds
 from kapiserver.apiserver.allocation import ServiceAllocation
-from kapiserver.apiserver.authentication.chain import Authentication
+from kapiserver.apiserver.authentication.chain import Access, Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
@@ -46,6 +46,7 @@ from kapiserver.parts import DEFAULT_PARTS, Parts
 from kapiserver.server_parts import compose, make_audit, new_client
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
+from kapiserver.storage.encryption.transformers import EncryptionRules
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.store_registry import Converter, StoreHooks, StoreRegistry
 from kapiserver.storage.wrappers.metered_store import MeteredStore
@@ -63,6 +64,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
     server          the parts that handlers, filters and controllers use
     kv              the store of its objects
+    encryption      the rules of encryption at rest; None without encryption
     handle          responds to a request
     authentication  the authenticators
     back_ends       the connections to extension API servers
@@ -73,6 +75,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
     server: Server
     kv: KV
+    encryption: EncryptionRules | None
     handle: Handler
     authentication: Authentication
     back_ends: LazyBackEnds
@@ -182,7 +185,7 @@ def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
         scheme=scheme,
         codecs=CodecFactory(scheme, _media_types(config.features.feature_gates)),
         metrics=metrics,
-        account_tokens=_service_account_tokens(config, clock),
+        account_tokens=_service_account_tokens(config, parts.access, clock),
         encryption=_encryption(config.store, clock, metrics, scheme),
     )
 
@@ -197,7 +200,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
     custom_resources = CustomResources(basis.scheme, stores, metrics.retain_versions)
     authentication = Authentication(
-        config, stores, clock, basis.account_tokens, metrics.authentication
+        config, stores, clock, basis.account_tokens, metrics.authentication, parts.access
     )
     file_watch = _file_watch(authentication, authorizer, encryption)
     back_ends = LazyBackEnds(config.aggregation, stores, basis.offloader, file_watch)
@@ -206,6 +209,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     )
     server = Server(
         config=config,
+        cluster_name=parts.cluster_name,
         scheme=basis.scheme,
         codecs=basis.codecs,
         stores=stores,
@@ -220,7 +224,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         new_client=new_client,
         health=server_health(config.store, kv, custom_resources, encryption, rbac=rbac is not None),
         metrics=metrics,
-        audit=make_audit(config.audit, basis.codecs, clock, metrics),
+        audit=parts.audit or make_audit(config.audit, basis.codecs, clock, metrics),
         tracer=_tracer(config),
         authenticator=authentication.authenticator,
         service_account_tokens=basis.account_tokens,
@@ -243,6 +247,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     return Cluster(
         server=server,
         kv=kv,
+        encryption=parts.encryption or (encryption.encryption if encryption else None),
         handle=compose(server, parts.filters),
         authentication=authentication,
         back_ends=back_ends,
@@ -263,7 +268,7 @@ def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistr
         identifiers=parts.identifiers,
         root=config.store.key_root,
         event_ttl=config.store.event_ttl,
-        encryption=encryption.encryption if encryption is not None else None,
+        encryption=parts.encryption or (encryption.encryption if encryption else None),
         hooks=functools.partial(_store_hooks, config, basis.codecs, basis.offloader),
     )
 
@@ -323,8 +328,12 @@ def _media_types(gates: FeatureGates) -> Sequence[MediaType]:
     return [media for media in MEDIA_TYPES if media is not CBOR]
 
 
-def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountTokens:
+def _service_account_tokens(
+    config: Config, access: Access | None, clock: Clock
+) -> ServiceAccountTokens:
     """Read configured key files now, so that an unusable file is reported at start."""
+    if access is not None:
+        return ServiceAccountTokens(config, clock, access.signing_key)
     tokens = ServiceAccountTokens(config, clock)
     settings = config.service_accounts
     if settings.service_account_signing_key_file or settings.service_account_key_file:

@@ -1,5 +1,5 @@
 """A clock that a test moves: the one that the package has for its users' tests."""
 
-from kapiserver.testing.determinism.manual_clock import ManualClock, ManualTimer
+from kapiserver.storage.concurrency.manual_clock import ManualClock, ManualTimer
 
 __all__ = ["ManualClock", "ManualTimer"]

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kapiserver.apiserver.cluster_settings import LogicalClusterSettings
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
 from kapiserver.apiserver.proxy_settings import AggregationSettings, PeerSettings
 from kapiserver.apiserver.shutdown import ShutdownSettings
@@ -451,6 +452,7 @@ class Config(BackendSections, frozen=True, kw_only=True):
     limits: LimitSettings = LimitSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
     debugging: DebuggingSettings = DebuggingSettings()
+    logical_clusters: LogicalClusterSettings = LogicalClusterSettings()
 
     @classmethod
     def of(cls, **settings: Any) -> Config:

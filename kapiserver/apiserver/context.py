@@ -53,6 +53,8 @@ class Server(Struct, frozen=True, kw_only=True):
     """One server's parts."""
 
     config: Config
+    cluster_name: str = ""
+    """The name of a logical cluster, whose users take turns as one; "" for other servers."""
     scheme: Scheme
     codecs: CodecFactory
     stores: StoreRegistry

@@ -220,6 +220,12 @@ def _forbidden(error: Exception, info: RequestInfo) -> Tree:
     return status(code=403, reason="Forbidden", message=str(error), details=status_details)
 
 
+def _quota_exceeded(error: Exception, info: RequestInfo) -> Tree:
+    group = info.version.group
+    refusal = Forbidden(str(error), resource=info.resource, group=group, name=info.name)
+    return _forbidden(refusal, info)
+
+
 def _too_much_work(error: Exception, info: RequestInfo) -> Tree:
     return _too_many(TooManyRequests(str(error)), info)
 

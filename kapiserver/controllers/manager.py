@@ -82,6 +82,13 @@ class ControllerManager:
             and all(each.settled for each in self._others)
         )
 
+    @property
+    def next_due(self) -> float | None:
+        """The time at which a controller of this server next has work that it has put off; None if
+        none has. What a controller does at regular intervals does not count."""
+        times = (self._on_every_server.next_due, self._on_leader.next_due)
+        return min((time for time in times if time is not None), default=None)
+
     def end_batches(self) -> bool:
         """Let the controllers do now what they have put off to cover a burst of changes; report
         whether there is something to do."""
@@ -148,6 +155,12 @@ class ControllerGroup:
         """Whether the controllers have nothing left to do, or none runs."""
         is_current = self._metadata is None or self._metadata.is_current
         return is_current and all(controller.settled for controller in self._controllers)
+
+    @property
+    def next_due(self) -> float | None:
+        """The time at which a controller next has work that it has put off; None if none has."""
+        times = (controller.queue.next_due for controller in self._controllers)
+        return min((time for time in times if time is not None), default=None)
 
     def end_batches(self) -> bool:
         """Queue what the controllers have put off; report whether there is something."""

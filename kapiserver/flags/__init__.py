@@ -20,6 +20,7 @@ from kapiserver.flags.authorization import add_authorization_flags
 from kapiserver.flags.autoscaling import add_autoscaling_flags
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
+from kapiserver.flags.clusters import add_cluster_flags
 from kapiserver.flags.debugging import add_debugging_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
 from kapiserver.flags.logs import add_logging_flags
@@ -49,6 +50,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_kubelet_flags(parser.add_argument_group("kubelets"))
     add_aggregation_flags(parser.add_argument_group("API aggregation"))
     add_peer_flags(parser.add_argument_group("peers"))
+    add_cluster_flags(parser.add_argument_group("logical clusters"))
     add_signing_flags(parser.add_argument_group("signing of certificates"))
     add_authentication_flags(parser.add_argument_group("authentication"))
     add_authorization_flags(parser.add_argument_group("authorization"))

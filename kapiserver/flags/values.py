@@ -118,6 +118,16 @@ def host_names(text: str) -> tuple[str, ...]:
     return names(text)
 
 
+def domain(text: str) -> str:
+    """Return a domain in lower case; "" stays. Raises ArgumentTypeError."""
+    from kapiserver.api.names import dns1123_subdomain
+
+    name = text.lower().strip(".")
+    if name and dns1123_subdomain(name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a domain")
+    return name
+
+
 def size(text: str) -> int:
     """Return the bytes of a size such as 2Gi. Raises ArgumentTypeError."""
     from kapiserver.api.quantity import parse

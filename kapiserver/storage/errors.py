@@ -21,6 +21,7 @@
     |-- ResourceVersionSet a new object has a resourceVersion
     |-- StoreLocked        another process owns the file
     |-- TooMuchWork        too much long work is queued
+    |-- QuotaExceeded      the store may have no more keys
     `-- ObjectError        about objects instead of keys; has resource, group and name
         |-- NotFound               the object does not exist
         |-- AlreadyExists          an object of that name exists
@@ -197,6 +198,10 @@ class TooMuchWork(StorageError):
 
     def __init__(self) -> None:
         super().__init__("too many large objects are being processed, please try again later")
+
+
+class QuotaExceeded(StorageError):
+    """The store has as many keys as it may have. The message is for the client."""
 
 
 class ObjectError(StorageError):

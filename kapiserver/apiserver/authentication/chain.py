@@ -7,7 +7,7 @@ To add an authenticator, write it in a module of this package and add a row to `
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -36,6 +36,7 @@ from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticato
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import ReloadedFile
+from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
@@ -164,6 +165,21 @@ _TOKENS: tuple[Callable[[Parts], TokenAuthenticator | None], ...] = (
 """Authenticators of bearer tokens, asked after those of requests."""
 
 
+class Access(Struct, frozen=True, kw_only=True):
+    """What a cluster has in place of files and connections that name its users.
+
+    signing_key     PEM of the key that signs the tokens of its service accounts
+    users           users by their bearer tokens
+    requests        authenticators of connections, asked after the others of the kind
+    tokens          authenticators of bearer tokens, asked after all others
+    """
+
+    signing_key: bytes
+    users: Mapping[str, User]
+    requests: Sequence[Authenticator] = ()
+    tokens: Sequence[TokenAuthenticator] = ()
+
+
 class Authentication:
     """The authenticators of one server.
 
@@ -178,6 +194,7 @@ class Authentication:
         clock: Clock,
         tokens: ServiceAccountTokens,
         metrics: AuthenticationMetrics,
+        access: Access | None = None,
     ) -> None:
         """Read the files of the settings; `tokens` as in Parts. Raises BadTokenFile,
         BadConfiguration, OSError."""
@@ -194,6 +211,10 @@ class Authentication:
         token_authenticators = [
             token for factory in _TOKENS if (token := factory(parts)) is not None
         ]
+        if access is not None:
+            own = TokenFileAuthenticator(access.users, tokens.audiences)
+            requests += access.requests
+            token_authenticators = [own, *token_authenticators, *access.tokens]
         self.authenticator = UnionAuthenticator(
             token_authenticators, requests=requests, anonymous=anonymous
         )

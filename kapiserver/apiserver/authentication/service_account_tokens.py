@@ -53,8 +53,10 @@ class IssuedToken(NamedTuple):
 class ServiceAccountTokens:
     """Signs and verifies the tokens of one issuer."""
 
-    def __init__(self, config: Config, clock: Clock) -> None:
+    def __init__(self, config: Config, clock: Clock, signing_key: bytes | None = None) -> None:
+        """Take the PEM of the key that signs; None means that of the settings."""
         self._config = config
+        self._signing_key = signing_key
         self._clock = clock
         # Errors are not cached, so that junk cannot push valid tokens out.
         self._verified = functools.lru_cache(maxsize=_MAX_VERIFIED)(self._verify_signature)
@@ -77,6 +79,8 @@ class ServiceAccountTokens:
         """All keys that verify tokens, the one that signs first. Raises OSError, ValueError for a
         file without a key."""
         config = self._config
+        if self._signing_key is not None:
+            return (parse_key(self._signing_key),)
         path = config.service_accounts.service_account_signing_key_file
         if (
             path is None

@@ -54,16 +54,9 @@ class UnionAuthenticator:
         if request.user is not ANONYMOUS:
             return request.user
         errors: list[str] = []
-        for authenticator in self._requests:
-            try:
-                user = authenticator.authenticate(request)
-                if not (user is None or isinstance(user, User)):
-                    user = await user
-            except InvalidCredentials as error:
-                errors.append(str(error))
-            else:
-                if user is not None:
-                    return user
+        user = await self.user_of_connection(request, errors)
+        if user is not None:
+            return user
         try:
             token = bearer_token(request) or websocket_token(request)
             identity = await self.authenticate_token(token) if token else None
@@ -80,6 +73,22 @@ class UnionAuthenticator:
         if errors:
             _log.info("unable to authenticate the request: %s", ", ".join(errors))
         raise Unauthorized
+
+    async def user_of_connection(self, request: Request, errors: list[str]) -> User | None:
+        """Return the user of the client's certificate or of a front proxy's headers; None if there
+        are none that are accepted. The reasons against those that are refused are added to
+        `errors`."""
+        for authenticator in self._requests:
+            try:
+                user = authenticator.authenticate(request)
+                if not (user is None or isinstance(user, User)):
+                    user = await user
+            except InvalidCredentials as error:
+                errors.append(str(error))
+            else:
+                if user is not None:
+                    return user
+        return None
 
     async def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
         """Return the identity that the first token authenticator finds. Raises InvalidCredentials

@@ -6,6 +6,7 @@ duration of a watch are right too. Mirrors httplog of k8s.io/apiserver.
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 
@@ -23,14 +24,16 @@ def log_access(server: Server, next_handler: Handler) -> Handler:
     if Verbosity(serving.verbosity, serving.vmodule).of(_log.name, "access_log") < 1:
         return next_handler
 
+    log_request = functools.partial(_log_request, server.cluster_name)
+
     async def handle(request: Request) -> AnyResponse:
-        request.on_complete(_log_request)
+        request.on_complete(log_request)
         return await next_handler(request)
 
     return handle
 
 
-def _log_request(request: Request) -> None:
+def _log_request(cluster: str, request: Request) -> None:
     outcome = request.outcome
     assert outcome is not None
     now = time.perf_counter()
@@ -45,6 +48,8 @@ def _log_request(request: Request) -> None:
         "agent": request.header("User-Agent"),
         "audit-id": request.audit.id,
     }
+    if cluster:
+        fields["cluster"] = cluster
     if request.ticket is not None:
         fields |= request.ticket.log_fields(now)
     if request.impersonator is not None:

@@ -37,7 +37,7 @@ def authenticate(server: Server, next_handler: Handler) -> Handler:
             ended = perf_counter()
             request.trace.add(Span("authentication", started, ended))
             seconds.observe(result, ended - started)
-        REQUESTER.set(Requester(request.user.name, request.has_gone))
+        REQUESTER.set(Requester(server.cluster_name or request.user.name, request.has_gone))
         if request.user.name != ANONYMOUS.name:
             request.on_authenticated()
         user_requests.add(username_label(request.user.name))

@@ -162,6 +162,8 @@ def alternative_names(config: Config) -> tuple[str, ...]:
     if config.serving.bind_address not in ("", "0.0.0.0", "::"):
         names.append(config.serving.bind_address)
     names.extend(config.certificates.tls_san)
+    if config.logical_clusters.logical_cluster_domain:
+        names.append(f"*.{config.logical_clusters.logical_cluster_domain}")
     ranges = config.services.service_cluster_ip_range.split(",")
     names.extend(str(ipaddress.ip_network(cidr.strip()).network_address + 1) for cidr in ranges)
     return tuple(dict.fromkeys(names))

@@ -128,6 +128,12 @@ class WorkQueue(Generic[Item]):
         not count."""
         return not self._tasks
 
+    @property
+    def next_due(self) -> float | None:
+        """The time at which the first item that waits for a delay or a retry is queued; None if
+        none waits."""
+        return min((delay.due for delay in self._delayed.values()), default=None)
+
     async def wait_idle(self) -> None:
         """Wait until the queue is idle."""
         while self._tasks:

@@ -14,11 +14,11 @@ from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.event_recorder import EventRecorder
+from kapiserver.controllers.loop.served_watch import ServedWatch
 from kapiserver.controllers.loop.writing import suppress_reason
 from kapiserver.controllers.workloads.conditions import find_condition, without_condition
 from kapiserver.simulation.kwok.expressions import compile_cached
 from kapiserver.simulation.kwok.kinds import KWOK
-from kapiserver.simulation.kwok.served_watch import ServedWatch
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.lifecycle import timestamp
 

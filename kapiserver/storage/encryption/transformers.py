@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -332,6 +332,11 @@ class EncryptionRules:
     def replace(self, overrides: TransformerOverrides) -> None:
         """Use other transformers from now on."""
         self._overrides = overrides
+
+    @property
+    def covered(self) -> Collection[GroupResource]:
+        """The resources that have rules; a name may be `*`."""
+        return self._overrides.keys()
 
     def transformer_for(self, group: str, resource: str) -> Transformer | None:
         """Return the transformer of a resource, or None if it needs none, even after `replace`."""

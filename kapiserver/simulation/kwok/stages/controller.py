@@ -33,10 +33,10 @@ from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import field_value
 from kapiserver.controllers.loop.event_recorder import EventRecorder
+from kapiserver.controllers.loop.served_watch import ServedWatch
 from kapiserver.controllers.loop.writing import delete_object
 from kapiserver.controllers.workloads.pods import node_of
 from kapiserver.simulation.kwok.kinds import KWOK
-from kapiserver.simulation.kwok.served_watch import ServedWatch
 from kapiserver.simulation.kwok.stages.choice import choose, delay_of
 from kapiserver.simulation.kwok.stages.hosts import SimulatedHosts
 from kapiserver.simulation.kwok.stages.lifecycles import NODE, POD, lifecycles_of

@@ -7,8 +7,8 @@ from typing import Any
 
 from kapiserver.api.group import CORE, GroupVersionKind
 from kapiserver.controllers.loop.controller import AnyController
+from kapiserver.controllers.loop.served_watch import ServedWatch
 from kapiserver.simulation.kwok.kinds import KWOK
-from kapiserver.simulation.kwok.served_watch import ServedWatch
 from kapiserver.simulation.kwok.stages.expressions import StageError
 from kapiserver.simulation.kwok.stages.stage import Stage, compile_stage
 from kapiserver.storage.cache.entry import Entry

@@ -1,4 +1,4 @@
-"""A clock that a test moves."""
+"""A clock that its owner moves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class ManualTimer:
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock whose time a test sets, for what takes a `Clock`, such as `ApiServer.serve`."""
+    """A clock whose time a test or a program sets, for what takes a `Clock`, such as
+    `ApiServer.serve`."""
 
     time: float = 1_700_000_000.0
     timers: list[ManualTimer] = field(default_factory=list)

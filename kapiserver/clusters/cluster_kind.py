@@ -1,0 +1,165 @@
+"""The kind Cluster: its definition, and what other modules read of its objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from kapiserver.api.accessors import finalizers_of, is_terminating, name_of, uid_of, value_at
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+
+CLUSTERS = GroupVersion("clusters.kapiserver.dev", "v1")
+RESOURCE = "clusters"
+KIND = "Cluster"
+DEFINITION = f"{RESOURCE}.{CLUSTERS.group}"
+FINALIZER = f"{CLUSTERS.group}/objects"
+"""Keeps a deleted Cluster until the objects in it are deleted."""
+READY = "Ready"
+TERMINATING = "Terminating"
+
+_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_MAX_NAME = 63
+
+
+class ClusterRecord(Struct, frozen=True, kw_only=True):
+    """What a Cluster object says.
+
+    phase       "" before it is prepared, then READY, and TERMINATING
+    template    the template whose objects it shares; "" before it is prepared
+    max_objects its quota; None: no limit
+    wake_time   when a controller in it has work next, in seconds since the epoch; None: never
+    """
+
+    name: str
+    uid: str
+    phase: str
+    template: str
+    is_terminating: bool
+    has_finalizer: bool
+    max_objects: int | None
+    wake_time: str | None
+
+    @property
+    def is_open_to_requests(self) -> bool:
+        """Whether it is prepared, and not being deleted."""
+        return self.phase == READY and not self.is_terminating
+
+
+def record_of(tree: Tree) -> ClusterRecord:
+    """Return the record of an object."""
+    status: Tree = tree.get("status") or {}
+    return ClusterRecord(
+        name=name_of(tree),
+        uid=uid_of(tree),
+        phase=status.get("phase", ""),
+        template=status.get("template", ""),
+        is_terminating=is_terminating(tree),
+        has_finalizer=FINALIZER in finalizers_of(tree),
+        max_objects=value_at(tree, "spec", "quota", "objects"),
+        wake_time=status.get("wakeTime"),
+    )
+
+
+def cluster(name: str, max_objects: int | None = None) -> Tree:
+    """Return a new object."""
+    spec = {} if max_objects is None else {"quota": {"objects": max_objects}}
+    return {
+        "apiVersion": str(CLUSTERS),
+        "kind": KIND,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def definition() -> Tree:
+    """Return the CustomResourceDefinition."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": DEFINITION},
+        "spec": {
+            "group": CLUSTERS.group,
+            "scope": "Cluster",
+            "names": {
+                "plural": RESOURCE,
+                "singular": "cluster",
+                "kind": KIND,
+                "listKind": "ClusterList",
+            },
+            "versions": [
+                {
+                    "name": CLUSTERS.version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [
+                        _column("Phase", "string", ".status.phase"),
+                        _column("URL", "string", ".status.url"),
+                        _column("Age", "date", ".metadata.creationTimestamp"),
+                    ],
+                    "schema": {"openAPIV3Schema": _schema()},
+                }
+            ],
+        },
+    }
+
+
+def _column(name: str, type_: str, path: str) -> Tree:
+    return {"name": name, "type": type_, "jsonPath": path}
+
+
+def _schema() -> Tree:
+    name = {"type": "string", "pattern": _LABEL, "maxLength": _MAX_NAME}
+    return _object(
+        "A logical cluster: an API with objects, definitions, roles and users of its own.",
+        metadata={"type": "object", "properties": {"name": name}},
+        spec=_object(
+            "What the cluster may have.",
+            quota=_object(
+                "Limits of the cluster.",
+                objects={
+                    "description": "The number of objects that the cluster may have, those that "
+                    "every cluster has not counted. Without it there is no limit.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+            ),
+        ),
+        status=_status_schema(),
+    )
+
+
+def _status_schema() -> Tree:
+    condition = _object(
+        "One aspect of the state.",
+        **{
+            field: {"type": "string"}
+            for field in ("type", "status", "reason", "message", "lastTransitionTime")
+        },
+    )
+    condition["required"] = ["type", "status", "lastTransitionTime", "reason", "message"]
+    return _object(
+        "The state of the cluster, which the server writes.",
+        phase=_text("Ready: it answers requests. Terminating: its objects are being deleted."),
+        url=_text("The URL of its API, as the server that prepared it is reached."),
+        template=_text("The template of the objects that every cluster has from the start."),
+        wakeTime=_text("When a controller in the cluster has work next, while it is closed."),
+        conditions={
+            "description": "Ready: whether the cluster answers requests.",
+            "type": "array",
+            "items": condition,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
+    )
+
+
+def _object(description: str, **properties: Any) -> Tree:
+    return {"description": description, "type": "object", "properties": properties}
+
+
+def _text(description: str) -> Tree:
+    return {"description": description, "type": "string"}

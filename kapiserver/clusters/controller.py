@@ -1,0 +1,272 @@
+"""Brings clusters to the state that their objects ask for: prepares new ones, deletes the objects
+of deleted ones, and wakes those whose controllers have work.
+
+It runs on every server: each one follows the objects, and of writes that several make the first one
+counts. A new Cluster gets the finalizer before its status says Ready, so that no cluster has rows
+without an object that says so. The keys of a cluster have its uid, so that a server which writes
+into a deleted cluster, because it has not heard of the deletion yet, writes nothing into a later
+cluster of the same name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
+
+from msgspec import Struct
+
+from kapiserver.api.accessors import finalizers_of, metadata_of
+from kapiserver.api.resource_client import ResourceClient, StatusError
+from kapiserver.api.types import Tree
+from kapiserver.clusters.cluster_kind import (
+    CLUSTERS,
+    FINALIZER,
+    READY,
+    RESOURCE,
+    TERMINATING,
+    ClusterRecord,
+    record_of,
+)
+from kapiserver.clusters.credentials import NAMESPACE, belongs_to, new_secret
+from kapiserver.clusters.open_clusters import OpenClusters
+from kapiserver.clusters.templates import Templates
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.served_watch import ServedWatch
+from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Timer
+from kapiserver.storage.errors import Conflict
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.objects.informer import ObjectChange
+from kapiserver.storage.objects.lifecycle import timestamp
+
+PAGE = 100
+"""Rows that are read and deleted in one step."""
+CLOSED_SECONDS = 5.0
+"""The time in which every server of a shared store has closed a deleted cluster."""
+
+
+class ClusterSpace(Struct, frozen=True, kw_only=True):
+    """Where clusters are.
+
+    kv          the store of their rows
+    root        the prefix of all their keys; the next segment is the uid of a cluster
+    url         the URL of the server
+    templates   the templates of the store
+    """
+
+    kv: KV
+    root: str
+    url: str
+    templates: Templates
+
+    def root_of(self, cluster: ClusterRecord) -> str:
+        """Return the prefix of the keys of a cluster, without a slash at its end."""
+        return f"{self.root}/{cluster.uid}"
+
+
+class ClusterController(Controller[str]):
+    """The control loop; its queue holds names of clusters.
+
+    records     what the objects say, by name
+    """
+
+    workers = 8
+
+    def __init__(
+        self, context: ControllerContext, space: ClusterSpace, open_clusters: OpenClusters
+    ) -> None:
+        super().__init__(context)
+        self._space = space
+        self._open_clusters = open_clusters
+        self.records: dict[str, ClusterRecord] = {}
+        self._waiting: dict[str, asyncio.Event] = {}
+        """Events that are set at the next change of a cluster, by name."""
+        self._wakes: dict[str, Timer] = {}
+        """The timers of closed clusters, by uid."""
+        self._tasks = BackgroundTasks[None]()
+
+    def set_up(self) -> None:
+        """Watch clusters."""
+        self._watch = ServedWatch(self, CLUSTERS, RESOURCE, self._on_change)
+
+    async def stop(self) -> None:
+        """Stop, and wake nobody any more."""
+        for timer in self._wakes.values():
+            timer.cancel()
+        await super().stop()
+
+    async def refresh(self) -> None:
+        """Return when `records` has every Cluster that any server has written before the call.
+        Raises Unavailable."""
+        for informer in tuple(self._informers):
+            await informer.fresh()
+
+    async def wait_for(self, name: str, condition: Callable[[ClusterRecord | None], bool]) -> None:
+        """Return when the record of a cluster meets a condition; None stands for no cluster."""
+        while not condition(self.records.get(name)):
+            await self._waiting.setdefault(name, asyncio.Event()).wait()
+
+    def _on_change(self, change: ObjectChange) -> Iterable[str]:
+        name = change.last.key.name
+        if change.new is None:
+            record = self.records.pop(name, None)
+            if record is not None:
+                self._end_wake(record)
+        else:
+            record = self.records[name] = record_of(change.new.tree())
+            self._plan_wake(record)
+        waiting = self._waiting.pop(name, None)
+        if waiting is not None:
+            waiting.set()
+        return (name,) if record is not None and not record.is_open_to_requests else ()
+
+    async def reconcile(self, name: str) -> None:
+        """Prepare a new cluster, or delete the objects of a deleted one."""
+        record = self.records.get(name)
+        if record is None or record.is_open_to_requests:
+            return
+        if not record.is_terminating:
+            await self._prepare(record)
+        elif record.has_finalizer:
+            await self._delete(record)
+
+    @property
+    def _clusters(self) -> ResourceClient:
+        return self.context.resource(str(CLUSTERS), RESOURCE)
+
+    @property
+    def _secrets(self) -> ResourceClient:
+        return self.context.resource("v1", "secrets", namespace=NAMESPACE)
+
+    # New clusters.
+
+    async def _prepare(self, record: ClusterRecord) -> None:
+        name, uid = record.name, record.uid
+        if await update_object(self._clusters, name, _with_finalizer, uid=uid) is None:
+            return  # it has been deleted
+        await self._create_secret(record)
+        template = self._space.templates.current
+        await self._space.templates.get(template)  # another release cannot make it later
+        now = timestamp(self.clock.now())
+
+        def ready(tree: Tree) -> Tree:
+            old = tree.get("status") or {}
+            status = {
+                "phase": READY,
+                "url": f"{self._space.url}/{RESOURCE}/{name}",
+                "template": old.get("template") or template,
+                "conditions": [_condition("True", "Prepared", "", now)],
+            }
+            return {**tree, "status": {**old, **status}}
+
+        await update_object(self._clusters, name, ready, subresource="status", uid=uid)
+
+    async def _create_secret(self, record: ClusterRecord) -> None:
+        try:
+            await self._secrets.create(new_secret(record))
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            present = await self._secrets.get(record.name)
+            if not belongs_to(present, record):
+                await delete_object(self._secrets, record.name)
+                raise
+
+    # Deleted clusters.
+
+    async def _delete(self, record: ClusterRecord) -> None:
+        name, uid = record.name, record.uid
+        await self._open_clusters.close(uid)
+        now = timestamp(self.clock.now())
+
+        def terminating(tree: Tree) -> Tree:
+            status = {
+                "phase": TERMINATING,
+                "conditions": [_condition("False", "Deleted", "its objects are deleted", now)],
+            }
+            return {**tree, "status": {**(tree.get("status") or {}), **status}}
+
+        if record.phase != TERMINATING:
+            await update_object(self._clusters, name, terminating, subresource="status", uid=uid)
+            if self._space.kv.shared:
+                self.queue.add_after(name, CLOSED_SECONDS)
+                return
+        await delete_rows(self._space.kv, f"{self._space.root_of(record)}/")
+        with suppress_reason("NotFound"):
+            if belongs_to(await self._secrets.get(name), record):
+                await delete_object(self._secrets, name)
+        await update_object(self._clusters, name, _without_finalizer, uid=uid)
+
+    # Closed clusters.
+
+    def _plan_wake(self, record: ClusterRecord) -> None:
+        """Wake a cluster when its controllers have work, unless it is open."""
+        self._end_wake(record)
+        if record.wake_time is None or not record.is_open_to_requests:
+            return
+        with suppress(ValueError):  # somebody has written the status
+            due = datetime.fromisoformat(record.wake_time).timestamp()
+            self._wakes[record.uid] = self.clock.call_later(
+                max(0, due - self.clock.now()), lambda: self._wake(record)
+            )
+
+    def _end_wake(self, record: ClusterRecord) -> None:
+        timer = self._wakes.pop(record.uid, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _wake(self, record: ClusterRecord) -> None:
+        del self._wakes[record.uid]
+        if record.uid not in self._open_clusters:
+            self._tasks.start(self._open_clusters.wake(record))
+
+    async def on_rest(self, cluster: ClusterRecord, due: float | None) -> None:
+        """Write into the status when the controllers of a cluster that closes have work next."""
+        record = self.records.get(cluster.name)
+        wake_time = None if due is None else timestamp(due + 1)  # in full seconds, not before
+        if record is None or record.uid != cluster.uid or not record.is_open_to_requests:
+            return
+        if record.wake_time != wake_time:
+
+            def with_time(tree: Tree) -> Tree:
+                status = {**tree["status"], "wakeTime": wake_time}
+                return {**tree, "status": {k: v for k, v in status.items() if v is not None}}
+
+            await update_object(
+                self._clusters, record.name, with_time, subresource="status", uid=record.uid
+            )
+
+
+async def delete_rows(kv: KV, prefix: str) -> None:
+    """Delete all rows below a prefix, PAGE at a time. Raises Unavailable."""
+    while (page := await kv.range(prefix, limit=PAGE)).items:
+        deletions = [kv.delete(item.key, expected=item.revision) for item in page.items]
+        for result in await asyncio.gather(*deletions, return_exceptions=True):
+            if isinstance(result, BaseException) and not isinstance(result, Conflict):
+                raise result
+
+
+def _with_finalizer(tree: Tree) -> Tree:
+    finalizers = finalizers_of(tree)
+    if FINALIZER not in finalizers:
+        metadata_of(tree)["finalizers"] = [*finalizers, FINALIZER]
+    return tree
+
+
+def _without_finalizer(tree: Tree) -> Tree:
+    metadata_of(tree)["finalizers"] = [each for each in finalizers_of(tree) if each != FINALIZER]
+    return tree
+
+
+def _condition(status: str, reason: str, message: str, now: str) -> Tree:
+    return {
+        "type": "Ready",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }

@@ -1,0 +1,129 @@
+"""Who may use a logical cluster: its keys, its administrator, and those of the management cluster.
+
+Each cluster has a token of an administrator, and a key that signs the tokens of its service
+accounts. Both are made with the cluster and stored in a Secret of the management cluster, which is
+encrypted at rest as all Secrets are. Nothing else names a user of a logical cluster, except that
+members of system:masters of the management cluster are members of system:masters in every cluster.
+So a credential of one cluster is unknown in another one. A client certificate names a user of the
+management cluster alone, because one TLS port serves all clusters (decision 171).
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kapiserver.api.accessors import owners_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
+from kapiserver.apiserver.authentication.chain import Access
+from kapiserver.apiserver.authentication.service_account_keys import generate_key
+from kapiserver.apiserver.authentication.union import UnionAuthenticator
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.user import AUTHENTICATED, MASTERS, User
+from kapiserver.clusters.cluster_kind import CLUSTERS, KIND, ClusterRecord
+
+NAMESPACE = "kapiserver-clusters"
+"""The namespace of the Secrets, which have the names of their clusters."""
+ADMINISTRATORS = "kapiserver:cluster-admins"
+"""The group of a cluster's administrator, and the name of its binding to the role
+cluster-admin."""
+_ADMINISTRATOR = User(name="kapiserver-cluster-admin", groups=(ADMINISTRATORS, AUTHENTICATED))
+_SECRET_TYPE = f"{CLUSTERS.group}/credentials"
+_TOKEN, _KEY = "token", "service-account.key"
+
+
+class Credentials(Struct, frozen=True):
+    """The credentials of one cluster.
+
+    token       the bearer token of its administrator
+    signing_key PEM of the key that signs the tokens of its service accounts
+    """
+
+    token: str
+    signing_key: bytes
+
+
+def new_secret(cluster: ClusterRecord) -> Tree:
+    """Return a Secret with new credentials of a cluster."""
+    values = {_TOKEN: secrets.token_urlsafe(32).encode(), _KEY: generate_key()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": cluster.name,
+            "namespace": NAMESPACE,
+            "ownerReferences": [
+                {
+                    "apiVersion": str(CLUSTERS),
+                    "kind": KIND,
+                    "name": cluster.name,
+                    "uid": cluster.uid,
+                }
+            ],
+        },
+        "type": _SECRET_TYPE,
+        "data": {name: base64.b64encode(value).decode() for name, value in values.items()},
+    }
+
+
+def belongs_to(secret: Tree, cluster: ClusterRecord) -> bool:
+    """Return whether a Secret is that of a cluster, and not of an earlier one of its name."""
+    return any(owner.get("uid") == cluster.uid for owner in owners_of(secret))
+
+
+def credentials_of(secret: Tree) -> Credentials:
+    """Return the credentials in a Secret. Raises ValueError if it has none."""
+    data = secret.get("data") or {}
+    try:
+        values = [base64.b64decode(data[name], validate=True) for name in (_TOKEN, _KEY)]
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"the Secret has no credentials of a cluster: {error}") from error
+    return Credentials(values[0].decode(), values[1])
+
+
+def access_of(credentials: Credentials, management: UnionAuthenticator) -> Access:
+    """Return who may use a cluster with these credentials; `management` are the authenticators of
+    the management cluster."""
+    masters = _Masters(management)
+    return Access(
+        signing_key=credentials.signing_key,
+        users={credentials.token: _ADMINISTRATOR},
+        requests=[masters],
+        tokens=[masters],
+    )
+
+
+class _Masters:
+    """Recognizes members of system:masters of the management cluster, and nobody else. In a cluster
+    they have this group alone."""
+
+    def __init__(self, management: UnionAuthenticator) -> None:
+        self._management = management
+
+    async def authenticate(self, request: Request) -> User | None:
+        """Return the user of the client's certificate."""
+        return _master(await self._management.user_of_connection(request, []))
+
+    async def authenticate_token(
+        self, token: str, audiences: Sequence[str] = ()
+    ) -> TokenIdentity | None:
+        """Return the user of a bearer token that a request has; a TokenReview in a cluster, which
+        names audiences, learns nothing about users of the management cluster."""
+        if audiences:
+            return None
+        try:
+            identity = await self._management.authenticate_token(token)
+        except InvalidCredentials:
+            return None
+        user = _master(identity.user)
+        return None if user is None else TokenIdentity(user=user, audiences=())
+
+
+def _master(user: User | None) -> User | None:
+    if user is None or MASTERS not in user.groups:
+        return None
+    return User(name=user.name, groups=(MASTERS, AUTHENTICATED))

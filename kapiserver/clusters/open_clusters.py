@@ -1,0 +1,237 @@
+"""The logical clusters that are open in this process: opened at the first use, closed at rest.
+
+    state     who moves it                                               next state
+    absent    `use`: the first request                                   opening
+    opening   the task of the cluster: its parts run                     open
+              the task: it cannot be opened; all who wait get the error  absent
+    open      nobody uses it, and the idle time is over or another
+              cluster needs its place, and its controllers are settled   closing
+              `close`: the Cluster is deleted; the server stops          closing
+    closing   the task: its parts have stopped                           absent
+
+One task for each cluster opens it, waits and closes it, so that a request that is cancelled while
+it waits for a cluster does not cancel the work for others. A use counts from before the wait, so
+that no cluster closes between its opening and the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from kapiserver.apiserver.cluster_settings import LogicalClusterSettings
+from kapiserver.apiserver.context import Handler
+from kapiserver.apiserver.errors import TooManyRequests
+from kapiserver.clusters.cluster_kind import ClusterRecord
+from kapiserver.clusters.seats import Seats
+from kapiserver.controllers.manager import ControllerManager
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Clock, Timer
+
+_log = logging.getLogger(__name__)
+
+
+class RunningCluster(Struct, frozen=True):
+    """A cluster that is open: its handler of requests, and what runs its controllers."""
+
+    handle: Handler
+    controllers: ControllerManager
+
+
+Open: TypeAlias = Callable[[ClusterRecord], AbstractAsyncContextManager[RunningCluster]]
+"""Runs a cluster until the block ends."""
+
+OnRest: TypeAlias = Callable[[ClusterRecord, float | None], Awaitable[None]]
+"""Called before a cluster closes, with the time at which its controllers have work next."""
+
+
+class Use:
+    """One use of an open cluster, which does not close before `end`."""
+
+    __slots__ = ("_on_end", "handle", "seats")
+
+    def __init__(self, handle: Handler, seats: Seats, on_end: Callable[[], None]) -> None:
+        self.handle = handle
+        self.seats = seats
+        self._on_end: Callable[[], None] | None = on_end
+
+    def end(self) -> None:
+        """End the use. Idempotent."""
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
+
+
+class _Place:
+    """The place of one cluster among the open ones.
+
+    ready       done when the cluster is open, or cannot be opened
+    stop        set when it shall close
+    uses        how many use it, or wait for it
+    idle_since  the time at which the last use ended
+    """
+
+    def __init__(self, record: ClusterRecord, seats: Seats) -> None:
+        self.record = record
+        self.seats = seats
+        self.ready: asyncio.Future[RunningCluster] = asyncio.get_running_loop().create_future()
+        self.stop = asyncio.Event()
+        self.uses = 0
+        self.idle_since = 0.0
+        self.timer: Timer | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the cluster is open, nobody uses it, and its controllers have nothing to do."""
+        return (
+            not self.uses
+            and not self.stop.is_set()
+            and self.ready.done()
+            and self.ready.result().controllers.settled
+        )
+
+
+class OpenClusters:
+    """The clusters that are open in this process.
+
+    open_cluster    opens one
+    on_rest         called before one closes
+    max_open        how many may be open at a time
+    idle_seconds    the time without use after which one closes
+    seats           requests of each that execute at a time
+    """
+
+    def __init__(
+        self,
+        open_cluster: Open,
+        on_rest: OnRest,
+        clock: Clock,
+        settings: LogicalClusterSettings,
+    ) -> None:
+        self._open_cluster = open_cluster
+        self._on_rest = on_rest
+        self._clock = clock
+        self._max_open = settings.logical_cluster_max_open
+        self._idle_seconds = settings.logical_cluster_idle_timeout
+        self._seats = settings.logical_cluster_max_requests_inflight
+        self._places: dict[str, _Place] = {}
+        """The places, by uid."""
+        self._tasks = BackgroundTasks[None]()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._places
+
+    async def use(self, record: ClusterRecord) -> Use:
+        """Open a cluster unless it is open, and return a use of it. Raises TooManyRequests if all
+        places are taken, and the errors of opening."""
+        place = await self._place_of(record)
+        place.uses += 1
+        try:
+            running = await asyncio.shield(place.ready)
+        except BaseException:
+            self._end_use(place)
+            raise
+        return Use(running.handle, place.seats, lambda: self._end_use(place))
+
+    async def wake(self, record: ClusterRecord) -> None:
+        """Open a cluster so that its controllers work. An error is logged."""
+        try:
+            (await self.use(record)).end()
+        except Exception as error:
+            _log.warning("cluster %s cannot be woken: %s", record.name, error)
+
+    async def close(self, uid: str) -> None:
+        """Close a cluster, whatever uses it; return when it is closed. Idempotent."""
+        place = self._places.get(uid)
+        if place is not None:
+            await self._close(place)
+
+    async def close_all(self) -> None:
+        """Close all clusters."""
+        await asyncio.gather(*(self._close(place) for place in tuple(self._places.values())))
+
+    async def _place_of(self, record: ClusterRecord) -> _Place:
+        while True:
+            place = self._places.get(record.uid)
+            if place is not None and not place.stop.is_set():
+                return place
+            if place is None and len(self._places) < self._max_open:
+                return self._open(record)
+            if place is None:
+                place = self._idle_longest()
+                if place is None:
+                    raise TooManyRequests("too many clusters are in use, please try again later")
+            await self._close(place)
+
+    def _idle_longest(self) -> _Place | None:
+        idle = (place for place in self._places.values() if place.is_idle)
+        return min(idle, key=lambda place: place.idle_since, default=None)
+
+    def _open(self, record: ClusterRecord) -> _Place:
+        place = self._places[record.uid] = _Place(record, Seats(self._seats))
+        place.task = self._tasks.start(
+            self._run(place), name=f"cluster {record.name}", context=contextvars.Context()
+        )
+        return place
+
+    async def _run(self, place: _Place) -> None:
+        record = place.record
+        try:
+            async with self._open_cluster(record) as running:
+                place.ready.set_result(running)
+                await place.stop.wait()
+                await self._on_rest(record, running.controllers.next_due)
+        except Exception as error:
+            if place.ready.done():
+                _log.exception("cluster %s has not closed cleanly", record.name)
+            else:
+                place.ready.set_exception(error)
+                place.ready.exception()  # all who waited may have gone
+        finally:
+            if place.timer is not None:
+                place.timer.cancel()
+            del self._places[record.uid]
+
+    async def _close(self, place: _Place) -> None:
+        place.stop.set()
+        assert place.task is not None
+        await asyncio.wait([place.task])
+
+    # Rest.
+
+    def _end_use(self, place: _Place) -> None:
+        place.uses -= 1
+        if not place.uses:
+            place.idle_since = self._clock.now()
+            if place.timer is None and not place.stop.is_set():
+                self._close_after(place, self._idle_seconds)
+
+    def _close_after(self, place: _Place, seconds: float) -> None:
+        place.timer = self._clock.call_later(seconds, lambda: self._close_if_idle(place))
+
+    def _close_if_idle(self, place: _Place) -> None:
+        """Close a cluster that has been idle for long enough; else look again when it may be."""
+        place.timer = None
+        if place.uses or place.stop.is_set():
+            return  # the end of the last use begins anew
+        left = place.idle_since + self._idle_seconds - self._clock.now()
+        if left > 0:
+            self._close_after(place, left)
+        elif place.is_idle and not self._has_work_soon(place):
+            place.stop.set()
+        else:
+            self._close_after(place, self._idle_seconds)
+
+    def _has_work_soon(self, place: _Place) -> bool:
+        due = place.ready.result().controllers.next_due
+        return due is not None and due < self._clock.now() + self._idle_seconds

@@ -1,0 +1,40 @@
+"""The quota of a logical cluster: how many objects it may have."""
+
+from __future__ import annotations
+
+from kapiserver.storage.errors import QuotaExceeded
+from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.wrappers.wrapped_store import WrappedStore
+
+
+class QuotaStore(WrappedStore):
+    """A view of a store that refuses to create an object if its rows are too many. It counts the
+    rows when it has created as many as there was room for, since rows also go, and other servers
+    write. `close` leaves the store open.
+
+    rows    the store of the rows that count: those below `root`
+    limit   how many there may be
+    """
+
+    def __init__(self, kv: KV, rows: KV, *, root: str, limit: int) -> None:
+        super().__init__(kv)
+        self._rows = rows
+        self._prefix = f"{root}/"
+        self._own_keys = f"{root}/kapiserver/"
+        """The prefix of keys that are no objects."""
+        self._limit = limit
+        self._room = 0
+        """The objects that may be created before the rows are counted again."""
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
+        if not key.startswith(self._own_keys):
+            await self._charge()
+        return await self._kv.create(key, value, ttl=ttl)
+
+    async def _charge(self) -> None:
+        if self._room <= 0:
+            page = await self._rows.range(self._prefix, limit=1)
+            self._room = self._limit - len(page.items) - page.remaining
+            if self._room <= 0:
+                raise QuotaExceeded(f"exceeded quota: the cluster may have {self._limit} objects")
+        self._room -= 1

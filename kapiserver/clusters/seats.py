@@ -1,0 +1,46 @@
+"""The seats of one logical cluster: how many of its requests execute at a time.
+
+One event loop serves all clusters. A cluster with a thousand clients would have a thousand requests
+in each round of it; with twenty seats it has twenty, and delays a request of another cluster by
+twenty at most. The objects of priority and fairness in a cluster do not bound this, since its
+administrator may change them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kapiserver.apiserver.errors import TooManyRequests
+
+WAITING_PER_SEAT = 50
+"""Requests that may wait for each seat; more get 429."""
+
+
+class Seats:
+    """The seats of one cluster."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.Semaphore(count)
+        self._waiting = 0
+        self._max_waiting = count * WAITING_PER_SEAT
+
+    @asynccontextmanager
+    async def take(self) -> AsyncIterator[None]:
+        """Hold a seat until the block ends, which waits for one in the order of arrival. Raises
+        TooManyRequests if too many wait."""
+        if self._free.locked():
+            if self._waiting >= self._max_waiting:
+                raise TooManyRequests
+            self._waiting += 1
+            try:
+                await self._free.acquire()
+            finally:
+                self._waiting -= 1
+        else:
+            await self._free.acquire()
+        try:
+            yield
+        finally:
+            self._free.release()

@@ -1,0 +1,273 @@
+"""Composes logical clusters, and passes each request to the cluster that it is for.
+
+async with open_logical_clusters(management, host, ca_text="") as clusters:
+    response = await clusters.handle(request)
+    access = await clusters.create("acme")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from msgspec import Struct
+
+from kapiserver.api.resource_client import Client, ResourceClient
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
+from kapiserver.apiserver.errors import ServiceUnavailable
+from kapiserver.apiserver.filters.recovery import error_response
+from kapiserver.apiserver.health import SERVICE_HOOKS
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import APISERVER
+from kapiserver.cluster import Cluster, open_cluster
+from kapiserver.clusters.cluster_kind import (
+    CLUSTERS,
+    DEFINITION,
+    RESOURCE,
+    ClusterRecord,
+    cluster,
+    definition,
+)
+from kapiserver.clusters.controller import ClusterController, ClusterSpace
+from kapiserver.clusters.credentials import NAMESPACE, access_of, credentials_of
+from kapiserver.clusters.open_clusters import OpenClusters, RunningCluster
+from kapiserver.clusters.quota import QuotaStore
+from kapiserver.clusters.routing import Router, enter
+from kapiserver.clusters.settings import cluster_config
+from kapiserver.clusters.templates import Templates
+from kapiserver.control_loops import start_loops, start_repair, stop_together
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.writing import create_missing, update_object
+from kapiserver.controllers.manager import apiserver_context
+from kapiserver.host import Host
+from kapiserver.parts import Parts
+from kapiserver.storage.kv.compaction import Compactor
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.wrappers.overlay_store import OverlayStore
+
+START_SECONDS = 30.0
+"""How long a request waits for the start of the server, or for a new cluster."""
+ANNOTATION = f"{CLUSTERS.group}/cluster"
+"""The annotation of audit events that names the cluster."""
+
+
+class ClusterAccess(Struct, frozen=True):
+    """How the administrator of a cluster reaches it: the URL of its API, and a bearer token."""
+
+    name: str
+    url: str
+    token: str
+
+
+class LogicalClusters:
+    """The logical clusters of one server, from `start` to `stop`."""
+
+    def __init__(self, management: Cluster, host: Host, kv: KV, *, root: str, ca_text: str) -> None:
+        """Take the cluster in which the Cluster objects are, the store of all clusters and the
+        prefix of their keys, and the PEM of the CA that signs the server's certificate."""
+        server = management.server
+        settings = server.config.logical_clusters
+        self._management = management
+        self._host = host
+        self._ca_text = ca_text
+        self._templates = Templates(kv, management, host, root=f"{root}/templates", ca_text=ca_text)
+        self._kv = kv
+        self._root = root
+        self._router = Router(settings.logical_cluster_domain)
+        self._open_clusters = OpenClusters(self._open, self._on_rest, server.clock, settings)
+        self._controller: ClusterController | None = None
+        self._started = asyncio.Event()
+
+    async def start(self, url: str) -> ClusterController:
+        """Create what the management cluster needs, and start the controller, which the caller
+        stops. `url` is that of the server. Raises StorageError, StatusError."""
+        context = apiserver_context(self._management.server, "cluster-controller")
+        await _install(context)
+        space = ClusterSpace(kv=self._kv, root=self._root, url=url, templates=self._templates)
+        controller = self._controller = ClusterController(context, space, self._open_clusters)
+        controller.start()
+        await controller.wait_synced()
+        self._started.set()
+        return controller
+
+    async def stop(self) -> None:
+        """Close all clusters."""
+        await self._open_clusters.close_all()
+
+    @property
+    def open_count(self) -> int:
+        """The number of clusters that are open in this process."""
+        return len(self._open_clusters)
+
+    # Requests.
+
+    async def handle(self, request: Request) -> AnyResponse:
+        """Pass a request to the cluster that it is for; to the management cluster if there is no
+        such cluster, which answers as for any path that it does not have."""
+        destination = self._router.destination(request)
+        if destination is None:
+            return await self._management.handle(request)
+        try:
+            record = await self._find(destination.name)
+            if record is None:
+                return await self._management.handle(request)
+            enter(request, destination)
+            use = await self._open_clusters.use(record)
+            request.on_complete(lambda _: use.end())
+            request.audit.annotations[ANNOTATION] = record.name
+            async with use.seats.take():
+                return await use.handle(request)
+        except Exception as error:
+            return error_response(self._management.server, request, error)
+
+    async def _find(self, name: str) -> ClusterRecord | None:
+        """Return a cluster that requests may enter. Waits for one that is being prepared. Raises
+        ServiceUnavailable if that takes too long."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._started.wait()
+                records = self._running_controller.records
+                if name not in records and self._kv.shared:  # another server may have created it
+                    await self._running_controller.refresh()
+                if name not in records:
+                    return None
+                await self._running_controller.wait_for(name, _is_decided)
+        except TimeoutError:
+            raise ServiceUnavailable(f'cluster "{name}" is not ready yet') from None
+        record = records.get(name)
+        return record if record is not None and record.is_open_to_requests else None
+
+    @property
+    def _running_controller(self) -> ClusterController:
+        assert self._controller is not None
+        return self._controller
+
+    # What opens and closes.
+
+    @asynccontextmanager
+    async def _open(self, record: ClusterRecord) -> AsyncIterator[RunningCluster]:
+        server, root = self._management.server, f"{self._root}/{record.uid}"
+        secret = await self._secrets.get(record.name)
+        template = await self._templates.get(record.template)
+        kv: KV = OverlayStore(self._kv, template, root=root)
+        if record.max_objects is not None:
+            kv = QuotaStore(kv, self._kv, root=root, limit=record.max_objects)
+        parts = Parts(
+            cluster_name=record.name,
+            clock=server.clock,
+            kv=kv,
+            access=access_of(credentials_of(secret), server.authenticator),
+            audit=server.audit,
+            encryption=self._management.encryption,
+        )
+        config = cluster_config(server.config, root=root, name=record.name)
+        async with AsyncExitStack() as stack:
+            opened = await stack.enter_async_context(open_cluster(config, parts, self._host))
+            controllers = await start_loops(
+                opened,
+                stack,
+                has_policy=record.template == self._templates.current,
+                ca_text=self._ca_text,
+            )
+            stack.push_async_callback(stop_together, [controllers, start_repair(opened)])
+            opened.server.health.finish(*SERVICE_HOOKS)
+            yield RunningCluster(opened.handle, controllers)
+
+    async def _on_rest(self, record: ClusterRecord, due: float | None) -> None:
+        await self._running_controller.on_rest(record, due)
+
+    # The interface for programs.
+
+    async def create(self, name: str, *, max_objects: int | None = None) -> ClusterAccess:
+        """Create a cluster, and return how its administrator reaches it. Raises StatusError, such
+        as AlreadyExists or Invalid for a name that is no DNS label."""
+        await self._clusters.create(cluster(name, max_objects))
+        return await self.access(name)
+
+    async def access(self, name: str) -> ClusterAccess:
+        """Return how the administrator of a cluster reaches it. Waits until it is ready. Raises
+        StatusError."""
+        await self._clusters.get(name)  # or raise that it does not exist
+        await self._running_controller.wait_for(name, _is_ready)
+        ready, secret = await self._clusters.get(name), await self._secrets.get(name)
+        return ClusterAccess(name, ready["status"]["url"], credentials_of(secret).token)
+
+    async def delete(self, name: str) -> None:
+        """Delete a cluster and all that it has; return when it is gone. Raises StatusError."""
+        deleted = await self._clusters.get(name)
+        uid = deleted["metadata"]["uid"]
+        await self._clusters.delete(name)
+        await self._running_controller.wait_for(
+            name, lambda record: record is None or record.uid != uid
+        )
+
+    @functools.cached_property
+    def _client(self) -> Client:
+        server = self._management.server
+        return server.client(APISERVER, user_agent="kapiserver", authorize=False)
+
+    @property
+    def _clusters(self) -> ResourceClient:
+        return self._client.resource(str(CLUSTERS), RESOURCE)
+
+    @property
+    def _secrets(self) -> ResourceClient:
+        return self._client.resource("v1", "secrets", namespace=NAMESPACE)
+
+
+def _is_decided(record: ClusterRecord | None) -> bool:
+    return record is None or record.is_open_to_requests or record.is_terminating
+
+
+def _is_ready(record: ClusterRecord | None) -> bool:
+    return record is not None and record.is_open_to_requests
+
+
+async def _install(context: ControllerContext) -> None:
+    """Create the definition of Cluster, or bring it to that of this release, and the namespace of
+    the Secrets; return when clusters are served."""
+    desired = definition()
+    definitions = context.resource(str(APIEXTENSIONS), "customresourcedefinitions")
+    await create_missing(definitions, desired)
+    await update_object(definitions, DEFINITION, lambda tree: _with_spec(tree, desired["spec"]))
+    namespaces = context.resource("v1", "namespaces")
+    await create_missing(namespaces, {"metadata": {"name": NAMESPACE}})
+    changed = asyncio.Event()
+    custom_resources = context.server.custom_resources
+    with custom_resources.subscribe(lambda _names: changed.set()):
+        while not context.server.scheme.is_served(CLUSTERS):
+            changed.clear()
+            await changed.wait()
+
+
+def _with_spec(tree: Tree, spec: Tree) -> Tree:
+    """Return a definition with the fields of a spec; the server has set defaults in others."""
+    return {**tree, "spec": {**tree["spec"], **spec}}
+
+
+@asynccontextmanager
+async def open_logical_clusters(
+    management: Cluster, host: Host, *, ca_text: str
+) -> AsyncIterator[LogicalClusters]:
+    """Open the store of the logical clusters until the block ends, which closes them all.
+
+    management  the cluster that has the Cluster objects
+    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+
+    Raises the errors of `Host.open_store`.
+    """
+    config, clock = management.server.config, management.server.clock
+    root = f"{config.store.key_root}-clusters"
+    async with host.open_store(config.replace(etcd_prefix=root), clock) as kv:
+        compactor = Compactor(kv, clock, config.store.etcd_compaction_interval, root=root)
+        compactor.start()
+        clusters = LogicalClusters(management, host, kv, root=root, ca_text=ca_text)
+        try:
+            yield clusters
+        finally:
+            await clusters.stop()
+            compactor.stop()

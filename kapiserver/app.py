@@ -32,7 +32,13 @@ from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.cluster import Cluster, open_cluster
-from kapiserver.control_loops import Loop, start_loops, start_repair, stop_together
+from kapiserver.control_loops import (
+    Loop,
+    start_access,
+    start_controllers,
+    start_repair,
+    stop_together,
+)
 from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.endpoints.apiserver_identity import APIServerIdentity
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
@@ -127,9 +133,9 @@ async def serve(
         if config.serving.insecure_port is not None:
             insecure_port = await http.listen_insecure(config.serving.insecure_port)
         control_loops: list[Loop] = []
-        manager = await start_loops(
+        await start_access(cluster, stack)
+        manager = await start_controllers(
             cluster,
-            stack,
             has_policy=has_policy,
             ca_text=ca_text,
             signing_ca=certificates.own_ca if certificates is not None else None,

@@ -269,6 +269,7 @@ def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistr
         root=config.store.key_root,
         event_ttl=config.store.event_ttl,
         encryption=parts.encryption or (encryption.encryption if encryption else None),
+        shared_trees=parts.shared_trees,
         hooks=functools.partial(_store_hooks, config, basis.codecs, basis.offloader),
     )
 

@@ -26,23 +26,9 @@ Loop: TypeAlias = ControllerManager | AllocationRepair | AnyController
 """What the caller of the functions below stops."""
 
 
-async def start_loops(
-    cluster: Cluster,
-    stack: AsyncExitStack,
-    *,
-    has_policy: bool = False,
-    ca_text: str = "",
-    signing_ca: Pair | None = None,
-) -> ControllerManager:
-    """Start the parts that read the store to decide on requests, and the controllers. Return the
-    manager of the controllers, which the caller stops; the stack stops the others.
-
-    has_policy  whether the store has RBAC's bootstrap policy, which is not created then
-    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
-    signing_ca  files of the server's own CA; None without HTTPS
-
-    Raises StorageError, StatusError.
-    """
+async def start_access(cluster: Cluster, stack: AsyncExitStack) -> None:
+    """Start the parts that read the store to decide on requests; the stack stops them. Raises
+    StorageError."""
     client = cluster.server.client(APISERVER, user_agent="kube-apiserver", authorize=False)
     cluster.authentication.start(client)
     stack.push_async_callback(cluster.authentication.stop)
@@ -58,6 +44,23 @@ async def start_loops(
     if flow_control is not None:
         flow_control.start()
         stack.callback(flow_control.stop)
+
+
+async def start_controllers(
+    cluster: Cluster,
+    *,
+    has_policy: bool = False,
+    ca_text: str = "",
+    signing_ca: Pair | None = None,
+) -> ControllerManager:
+    """Start the controllers, and return their manager, which the caller stops.
+
+    has_policy  whether the store has RBAC's bootstrap policy, which is not created then
+    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+    signing_ca  files of the server's own CA; None without HTTPS
+
+    Raises StorageError, StatusError.
+    """
     with contextlib.suppress(StorageError):  # a paged list tries again
         await cluster.server.stores.load_token_codec()  # saves the key before the disk may be full
     manager = ControllerManager(

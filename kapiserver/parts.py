@@ -17,6 +17,7 @@ from kapiserver.apiserver.filters import FILTERS
 from kapiserver.controllers.descriptor import ControllerDescriptor
 from kapiserver.controllers.registry import REGISTRY
 from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.shared_trees import SharedTrees
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.encryption.transformers import EncryptionRules
 from kapiserver.storage.kv.contract import KV
@@ -46,6 +47,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     access              keys and users, in addition to those of the configuration
     audit               an open audit log; replaces that of the configuration
     encryption          encryption at rest; replaces that of the configuration
+    shared_trees        trees of objects that other clusters have, too
     offloader           runs long work in threads
     """
 
@@ -66,6 +68,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     access: Access | None = None
     audit: AuditLog | None = None
     encryption: EncryptionRules | None = None
+    shared_trees: SharedTrees | None = None
     offloader: Offloader | None = None
 
 

@@ -23,25 +23,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
-from msgspec import Struct
-
 from kapiserver.apiserver.cluster_settings import LogicalClusterSettings
-from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import TooManyRequests
 from kapiserver.clusters.cluster_kind import ClusterRecord
+from kapiserver.clusters.running_cluster import RunningCluster
 from kapiserver.clusters.seats import Seats
-from kapiserver.controllers.manager import ControllerManager
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, Timer
 
 _log = logging.getLogger(__name__)
-
-
-class RunningCluster(Struct, frozen=True):
-    """A cluster that is open: its handler of requests, and what runs its controllers."""
-
-    handle: Handler
-    controllers: ControllerManager
 
 
 Open: TypeAlias = Callable[[ClusterRecord], AbstractAsyncContextManager[RunningCluster]]
@@ -54,10 +44,11 @@ OnRest: TypeAlias = Callable[[ClusterRecord, float | None], Awaitable[None]]
 class Use:
     """One use of an open cluster, which does not close before `end`."""
 
-    __slots__ = ("_on_end", "handle", "seats")
+    __slots__ = ("_on_end", "handle", "seats", "start_controllers")
 
-    def __init__(self, handle: Handler, seats: Seats, on_end: Callable[[], None]) -> None:
-        self.handle = handle
+    def __init__(self, running: RunningCluster, seats: Seats, on_end: Callable[[], None]) -> None:
+        self.handle = running.handle
+        self.start_controllers = running.start_controllers
         self.seats = seats
         self._on_end: Callable[[], None] | None = on_end
 
@@ -94,7 +85,7 @@ class _Place:
             not self.uses
             and not self.stop.is_set()
             and self.ready.done()
-            and self.ready.result().controllers.settled
+            and self.ready.result().is_settled
         )
 
 
@@ -141,12 +132,14 @@ class OpenClusters:
         except BaseException:
             self._end_use(place)
             raise
-        return Use(running.handle, place.seats, lambda: self._end_use(place))
+        return Use(running, place.seats, lambda: self._end_use(place))
 
     async def wake(self, record: ClusterRecord) -> None:
         """Open a cluster so that its controllers work. An error is logged."""
         try:
-            (await self.use(record)).end()
+            use = await self.use(record)
+            use.start_controllers()
+            use.end()
         except Exception as error:
             _log.warning("cluster %s cannot be woken: %s", record.name, error)
 
@@ -190,7 +183,7 @@ class OpenClusters:
             async with self._open_cluster(record) as running:
                 place.ready.set_result(running)
                 await place.stop.wait()
-                await self._on_rest(record, running.controllers.next_due)
+                await self._on_rest(record, running.next_due)
         except Exception as error:
             if place.ready.done():
                 _log.exception("cluster %s has not closed cleanly", record.name)
@@ -233,5 +226,5 @@ class OpenClusters:
             self._close_after(place, self._idle_seconds)
 
     def _has_work_soon(self, place: _Place) -> bool:
-        due = place.ready.result().controllers.next_due
+        due = place.ready.result().next_due
         return due is not None and due < self._clock.now() + self._idle_seconds

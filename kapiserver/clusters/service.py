@@ -34,12 +34,13 @@ from kapiserver.clusters.cluster_kind import (
 )
 from kapiserver.clusters.controller import ClusterController, ClusterSpace
 from kapiserver.clusters.credentials import NAMESPACE, access_of, credentials_of
-from kapiserver.clusters.open_clusters import OpenClusters, RunningCluster
+from kapiserver.clusters.open_clusters import OpenClusters
 from kapiserver.clusters.quota import QuotaStore
 from kapiserver.clusters.routing import Router, enter
+from kapiserver.clusters.running_cluster import RunningCluster
 from kapiserver.clusters.settings import cluster_config
 from kapiserver.clusters.templates import Templates
-from kapiserver.control_loops import start_loops, start_repair, stop_together
+from kapiserver.control_loops import start_access, start_controllers
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.writing import create_missing, update_object
 from kapiserver.controllers.manager import apiserver_context
@@ -120,7 +121,10 @@ class LogicalClusters:
             request.on_complete(lambda _: use.end())
             request.audit.annotations[ANNOTATION] = record.name
             async with use.seats.take():
-                return await use.handle(request)
+                try:
+                    return await use.handle(request)
+                finally:
+                    use.start_controllers()
         except Exception as error:
             return error_response(self._management.server, request, error)
 
@@ -153,7 +157,7 @@ class LogicalClusters:
         server, root = self._management.server, f"{self._root}/{record.uid}"
         secret = await self._secrets.get(record.name)
         template = await self._templates.get(record.template)
-        kv: KV = OverlayStore(self._kv, template, root=root)
+        kv: KV = OverlayStore(self._kv, template.rows, root=root)
         if record.max_objects is not None:
             kv = QuotaStore(kv, self._kv, root=root, limit=record.max_objects)
         parts = Parts(
@@ -163,19 +167,22 @@ class LogicalClusters:
             access=access_of(credentials_of(secret), server.authenticator),
             audit=server.audit,
             encryption=self._management.encryption,
+            shared_trees=template.trees,
         )
         config = cluster_config(server.config, root=root, name=record.name)
         async with AsyncExitStack() as stack:
             opened = await stack.enter_async_context(open_cluster(config, parts, self._host))
-            controllers = await start_loops(
+            await start_access(opened, stack)
+            opened.server.health.finish(*SERVICE_HOOKS)
+            start = functools.partial(
+                start_controllers,
                 opened,
-                stack,
                 has_policy=record.template == self._templates.current,
                 ca_text=self._ca_text,
             )
-            stack.push_async_callback(stop_together, [controllers, start_repair(opened)])
-            opened.server.health.finish(*SERVICE_HOOKS)
-            yield RunningCluster(opened.handle, controllers)
+            running = RunningCluster(opened, start)
+            stack.push_async_callback(running.stop_controllers)
+            yield running
 
     async def _on_rest(self, record: ClusterRecord, due: float | None) -> None:
         await self._running_controller.on_rest(record, due)

@@ -19,18 +19,25 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 
 import msgspec
+from msgspec import Struct
 
 from kapiserver import __version__
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.clusters.credentials import ADMINISTRATORS
 from kapiserver.clusters.settings import cluster_config
-from kapiserver.control_loops import start_loops, start_repair, stop_together
+from kapiserver.control_loops import (
+    start_access,
+    start_controllers,
+    start_repair,
+    stop_together,
+)
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService
 from kapiserver.controllers.manager import apiserver_context
 from kapiserver.host import Host
 from kapiserver.parts import Parts
 from kapiserver.storage.backends import open_store
+from kapiserver.storage.cache.shared_trees import SharedTrees
 from kapiserver.storage.concurrency.manual_clock import ManualClock
 from kapiserver.storage.encryption.transformers import IDENTITY, GroupResource
 from kapiserver.storage.errors import Corrupt, KeyExists
@@ -47,6 +54,13 @@ _TEMPORARY = frozenset(
 _RBAC = "rbac.authorization.k8s.io"
 
 
+class Template(Struct, frozen=True):
+    """The rows of the objects of a new cluster, and their trees."""
+
+    rows: BaseRows
+    trees: SharedTrees
+
+
 class Templates:
     """The templates of one store.
 
@@ -61,18 +75,18 @@ class Templates:
         self._host = host
         self._root = root
         self._ca_text = ca_text
-        self._loaded: dict[str, BaseRows] = {}
+        self._loaded: dict[str, Template] = {}
         self._loading = asyncio.Lock()
         self.current = self._name()
 
-    async def get(self, name: str) -> BaseRows:
-        """Return the rows of a template, which is made if it is the current one and no server has
+    async def get(self, name: str) -> Template:
+        """Return a template, which is made if it is the current one and no server has
         made it. Raises StorageError, Corrupt if it is not stored."""
         async with self._loading:  # one makes it, the others wait
-            rows = self._loaded.get(name)
-            if rows is None:
-                rows = self._loaded[name] = await self._load(name)
-            return rows
+            template = self._loaded.get(name)
+            if template is None:
+                template = self._loaded[name] = await self._load(name)
+            return template
 
     def _name(self) -> str:
         """Return a hash of what decides which objects a new cluster has."""
@@ -89,7 +103,7 @@ class Templates:
         data = msgspec.json.encode(decisive, order="deterministic")
         return hashlib.sha256(data).hexdigest()[:16]
 
-    async def _load(self, name: str) -> BaseRows:
+    async def _load(self, name: str) -> Template:
         key = f"{self._root}/{name}"
         item = (await self._kv.get(key)).item
         if item is None and name == self.current:
@@ -104,7 +118,8 @@ class Templates:
             decoded = msgspec.msgpack.decode(zlib.decompress(item.value), type=dict[str, bytes])
         except (zlib.error, msgspec.MsgspecError) as error:
             raise Corrupt(f"{key}: {error}") from error
-        return BaseRows(item.revision, decoded)
+        rows = BaseRows(item.revision, decoded)
+        return Template(rows, SharedTrees(decoded.values(), item.revision))
 
     async def _make(self) -> Mapping[str, bytes]:
         """Start a cluster in memory, and return the rows of its objects by key without the root."""
@@ -115,7 +130,8 @@ class Templates:
         parts = Parts(kv=kv, clock=clock)
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(open_cluster(config, parts, self._host))
-            manager = await start_loops(cluster, stack, ca_text=self._ca_text)
+            await start_access(cluster, stack)
+            manager = await start_controllers(cluster, ca_text=self._ca_text)
             service = KubernetesService(apiserver_context(cluster.server), None, 0)
             service.start()
             manager.add(service)

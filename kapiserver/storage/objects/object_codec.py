@@ -58,6 +58,7 @@ from kapiserver.storage.cache.entry import (
     encoding_of,
     stamp_resource_version,
 )
+from kapiserver.storage.cache.shared_trees import SharedTrees
 from kapiserver.storage.encryption.transformers import (
     ENCRYPTED_PREFIX,
     IDENTITY,
@@ -96,7 +97,9 @@ class ObjectCodec:
         root: str,
         encoding_cache: EncodingCache,
         transformer: Transformer = IDENTITY,
+        shared_trees: SharedTrees | None = None,
     ) -> None:
+        """`shared_trees` are those of values that other stores have, too."""
         scheme = codecs.scheme
         self.kind_info = kind_info
         self.resource = resource = kind_info.resource
@@ -109,6 +112,7 @@ class ObjectCodec:
         self._scheme = scheme
         self._encoding_cache = encoding_cache
         self._transformer = transformer
+        self._shared_trees = shared_trees
         self._fields: Extractor = kind_info.field_extractor
         self._stored_kind = self.stored_version.with_kind(resource.kind)
         self.is_typed = kind_info.is_typed
@@ -202,6 +206,12 @@ class ObjectCodec:
     def tree(self, entry: Entry) -> Tree:
         """Decode an entry to the hub version. Values of older servers are defaulted, because they
         may lack fields that have defaults now. Raises Unreadable."""
+        if self._shared_trees is not None:
+            decode = functools.partial(self._decode, entry)
+            return self._shared_trees.tree(entry.value, entry.revision, decode)
+        return self._decode(entry)
+
+    def _decode(self, entry: Entry) -> Tree:
         if entry.value.startswith(ENCRYPTED_PREFIX):
             self.decrypt(entry)
         try:
@@ -287,6 +297,12 @@ class ObjectCodec:
     def ownership_metadata(self, path: str, value: bytes) -> Tree:
         """Return uid, owners, finalizers and deletion of a stored value. Decodes only these of
         protobuf. Raises Unreadable, Undecryptable."""
+        if self._shared_trees is not None:
+            decode = functools.partial(self._decode_ownership, path, value)
+            return self._shared_trees.metadata(value, decode)
+        return self._decode_ownership(path, value)
+
+    def _decode_ownership(self, path: str, value: bytes) -> Tree:
         try:
             if value.startswith(ENCRYPTED_PREFIX):
                 value = self._transformer.decrypt(value, path).value

@@ -23,6 +23,7 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.cache.encoding_cache import DEFAULT_BYTES, EncodingCache
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import Reserve
+from kapiserver.storage.cache.shared_trees import SharedTrees
 from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.encryption.transformers import IDENTITY, EncryptionRules
@@ -109,6 +110,7 @@ class StoreRegistry:
         event_ttl: int = EVENT_TTL,
         encoding_cache_bytes: int = DEFAULT_BYTES,
         encryption: EncryptionRules | None = None,
+        shared_trees: SharedTrees | None = None,
         hooks: Callable[[StoreRegistry], StoreHooks] = lambda _: StoreHooks(),
     ) -> None:
         self.kv = kv
@@ -117,6 +119,7 @@ class StoreRegistry:
         self._root = root
         self._event_ttl = event_ttl
         self._encryption = encryption
+        self._shared_trees = shared_trees
         self._offloader = offloader
         self.encoding_cache = EncodingCache(encoding_cache_bytes)
         """Limits the memory of decoded trees and encodings."""
@@ -256,6 +259,7 @@ class StoreRegistry:
             root=self._root,
             encoding_cache=self.encoding_cache,
             transformer=transformer or IDENTITY,
+            shared_trees=self._shared_trees,
         )
         encoder = ListEncoder(codec, self._codecs, self._offloader)
         cached = CachedResource(resource, codec, encoder, context)

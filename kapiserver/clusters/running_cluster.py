@@ -1,0 +1,70 @@
+"""An open cluster: its handler of requests, and its controllers, which start behind the first
+answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable
+
+from kapiserver.apiserver.allocation.repair import AllocationRepair
+from kapiserver.cluster import Cluster
+from kapiserver.control_loops import start_repair, stop_together
+from kapiserver.controllers.manager import ControllerManager
+
+_log = logging.getLogger(__name__)
+
+
+class RunningCluster:
+    """A cluster that is open.
+
+    handle      responds to a request
+    """
+
+    def __init__(self, cluster: Cluster, start: Callable[[], Awaitable[ControllerManager]]) -> None:
+        """`start` starts the controllers."""
+        self.handle = cluster.handle
+        self._cluster = cluster
+        self._start = start
+        self._starting: asyncio.Task[None] | None = None
+        self._controllers: ControllerManager | None = None
+        self._repair: AllocationRepair | None = None
+
+    def start_controllers(self) -> None:
+        """Start the controllers, without waiting for them. Idempotent. The first request need not
+        wait for them: what a new cluster has comes from its template, and what it had at rest is
+        settled."""
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_task(
+                self._run(), context=contextvars.Context()
+            )
+
+    async def _run(self) -> None:
+        try:
+            self._controllers = await self._start()
+            self._repair = start_repair(self._cluster)
+        except Exception:
+            name = self._cluster.server.cluster_name
+            _log.exception(
+                "the controllers of cluster %s do not run until it is opened again", name
+            )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the controllers have nothing to do, or are not needed."""
+        if self._starting is not None and not self._starting.done():
+            return False
+        return self._controllers is None or self._controllers.settled
+
+    @property
+    def next_due(self) -> float | None:
+        """The time at which a controller next has work that it has put off; None if none has."""
+        return None if self._controllers is None else self._controllers.next_due
+
+    async def stop_controllers(self) -> None:
+        """Stop the controllers, when they have started."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        loops = [loop for loop in (self._controllers, self._repair) if loop is not None]
+        await stop_together(loops)

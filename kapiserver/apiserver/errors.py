@@ -373,6 +373,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.ResourceVersionSet: _with_message(500, ""),  # as kube-apiserver
     storage.StoreLocked: _STORE_UNAVAILABLE,
     storage.TooMuchWork: _too_much_work,
+    storage.QuotaExceeded: _quota_exceeded,
     storage.NotFound: _named_object(404, "NotFound"),
     storage.AlreadyExists: _named_object(409, "AlreadyExists"),
     storage.ObjectConflict: _named_object(409, "Conflict"),

@@ -33,8 +33,12 @@ class QuotaStore(WrappedStore):
 
     async def _charge(self) -> None:
         if self._room <= 0:
-            page = await self._rows.range(self._prefix, limit=1)
-            self._room = self._limit - len(page.items) - page.remaining
+            objects = await self._count(self._prefix) - await self._count(self._own_keys)
+            self._room = self._limit - objects
             if self._room <= 0:
                 raise QuotaExceeded(f"exceeded quota: the cluster may have {self._limit} objects")
         self._room -= 1
+
+    async def _count(self, prefix: str) -> int:
+        page = await self._rows.range(prefix, limit=1)
+        return len(page.items) + page.remaining

@@ -65,7 +65,10 @@ class ClusterAccess(Struct, frozen=True):
 
 
 class LogicalClusters:
-    """The logical clusters of one server, from `start` to `stop`."""
+    """The logical clusters of one server, from `start` to `stop`.
+
+    store   the store of the rows of all clusters
+    """
 
     def __init__(self, management: Cluster, host: Host, kv: KV, *, root: str, ca_text: str) -> None:
         """Take the cluster in which the Cluster objects are, the store of all clusters and the
@@ -76,7 +79,7 @@ class LogicalClusters:
         self._host = host
         self._ca_text = ca_text
         self._templates = Templates(kv, management, host, root=f"{root}/templates", ca_text=ca_text)
-        self._kv = kv
+        self.store = kv
         self._root = root
         self._router = Router(settings.logical_cluster_domain)
         self._open_clusters = OpenClusters(self._open, self._on_rest, server.clock, settings)
@@ -88,7 +91,7 @@ class LogicalClusters:
         stops. `url` is that of the server. Raises StorageError, StatusError."""
         context = apiserver_context(self._management.server, "cluster-controller")
         await _install(context)
-        space = ClusterSpace(kv=self._kv, root=self._root, url=url, templates=self._templates)
+        space = ClusterSpace(kv=self.store, root=self._root, url=url, templates=self._templates)
         controller = self._controller = ClusterController(context, space, self._open_clusters)
         controller.start()
         await controller.wait_synced()
@@ -135,7 +138,7 @@ class LogicalClusters:
             async with asyncio.timeout(START_SECONDS):
                 await self._started.wait()
                 records = self._running_controller.records
-                if name not in records and self._kv.shared:  # another server may have created it
+                if name not in records and self.store.shared:  # another server may have created it
                     await self._running_controller.refresh()
                 if name not in records:
                     return None
@@ -157,9 +160,9 @@ class LogicalClusters:
         server, root = self._management.server, f"{self._root}/{record.uid}"
         secret = await self._secrets.get(record.name)
         template = await self._templates.get(record.template)
-        kv: KV = OverlayStore(self._kv, template.rows, root=root)
+        kv: KV = OverlayStore(self.store, template.rows, root=root)
         if record.max_objects is not None:
-            kv = QuotaStore(kv, self._kv, root=root, limit=record.max_objects)
+            kv = QuotaStore(kv, self.store, root=root, limit=record.max_objects)
         parts = Parts(
             cluster_name=record.name,
             clock=server.clock,

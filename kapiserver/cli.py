@@ -22,6 +22,7 @@ from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.systemd import ServiceManager, passed_sockets
 from kapiserver.bench_command import add_bench_command
 from kapiserver.check_commands import add_check_command
+from kapiserver.clusters_commands import add_clusters_commands
 from kapiserver.completion_command import add_completion_command
 from kapiserver.doctor_command import add_doctor_command
 from kapiserver.explore_commands import add_explore_command
@@ -105,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
             "Python code, and serve them. Needs the extra kapiserver[rpc].",
         )
     )
+    add_clusters_commands(commands)
     add_testing_commands(commands)
     add_check_command(commands)
     add_doctor_command(commands)

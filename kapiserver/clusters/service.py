@@ -56,7 +56,7 @@ ANNOTATION = f"{CLUSTERS.group}/cluster"
 """The annotation of audit events that names the cluster."""
 
 
-class ClusterAccess(Struct, frozen=True):
+class AdministratorAccess(Struct, frozen=True):
     """How the administrator of a cluster reaches it: the URL of its API, and a bearer token."""
 
     name: str
@@ -192,19 +192,19 @@ class LogicalClusters:
 
     # The interface for programs.
 
-    async def create(self, name: str, *, max_objects: int | None = None) -> ClusterAccess:
+    async def create(self, name: str, *, max_objects: int | None = None) -> AdministratorAccess:
         """Create a cluster, and return how its administrator reaches it. Raises StatusError, such
         as AlreadyExists or Invalid for a name that is no DNS label."""
         await self._clusters.create(cluster(name, max_objects))
         return await self.access(name)
 
-    async def access(self, name: str) -> ClusterAccess:
+    async def access(self, name: str) -> AdministratorAccess:
         """Return how the administrator of a cluster reaches it. Waits until it is ready. Raises
         StatusError."""
         await self._clusters.get(name)  # or raise that it does not exist
         await self._running_controller.wait_for(name, _is_ready)
         ready, secret = await self._clusters.get(name), await self._secrets.get(name)
-        return ClusterAccess(name, ready["status"]["url"], credentials_of(secret).token)
+        return AdministratorAccess(name, ready["status"]["url"], credentials_of(secret).token)
 
     async def delete(self, name: str) -> None:
         """Delete a cluster and all that it has; return when it is gone. Raises StatusError."""

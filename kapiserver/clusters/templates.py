@@ -27,6 +27,7 @@ from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.clusters.credentials import ADMINISTRATORS
 from kapiserver.clusters.settings import cluster_config
 from kapiserver.control_loops import (
+    Loop,
     start_access,
     start_controllers,
     start_repair,
@@ -135,7 +136,7 @@ class Templates:
             service = KubernetesService(apiserver_context(cluster.server), None, 0)
             service.start()
             manager.add(service)
-            loops = [manager, start_repair(cluster), service]
+            loops: list[Loop] = [manager, start_repair(cluster), service]
             stack.push_async_callback(stop_together, loops)
             await _bind_administrators(cluster)
             for _ in range(2):  # the second time for what the first one has caused

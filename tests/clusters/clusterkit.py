@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import itertools
 import json
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from kapiserver.clusters.service import ClusterAccess, LogicalClusters
+from kapiserver.clusters.service import AdministratorAccess, LogicalClusters
 from kapiserver.testing.server import TestServer
 
 MAP = {"metadata": {"name": "x"}, "data": {"a": "1"}}
@@ -43,6 +45,15 @@ class Kit:
     def __init__(self, server: TestServer) -> None:
         self.server = server
 
+    @classmethod
+    @contextmanager
+    def running(cls, **settings: Any) -> Iterator[Kit]:
+        """Run a server with these settings until the block ends."""
+        with TestServer(**{"enable_logical_clusters": True} | settings) as server:
+            kit = cls(server)
+            yield kit
+            kit._connection.close()
+
     @property
     def clusters(self) -> LogicalClusters:
         """The clusters of the server."""
@@ -50,7 +61,7 @@ class Kit:
         assert clusters is not None
         return clusters
 
-    def create(self, name: str = "", **options: Any) -> ClusterAccess:
+    def create(self, name: str = "", **options: Any) -> AdministratorAccess:
         """Create a cluster, of a new name unless one is given."""
         return self.server.run(self.clusters.create(name or f"c{next(_numbers)}", **options))
 
@@ -69,7 +80,7 @@ class Kit:
         return self.send(method, path, body, Authorization=f"Bearer {self.server.token}", **headers)
 
     def request(
-        self, access: ClusterAccess, method: str, path: str, body: Any = None, **headers: str
+        self, access: AdministratorAccess, method: str, path: str, body: Any = None, **headers: str
     ) -> Answer:
         """Send a request of the administrator of a cluster to this cluster."""
         token = f"Bearer {access.token}"
@@ -79,22 +90,24 @@ class Kit:
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send a request as it is given."""
+        data = None if body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = self._connection
+        connection.request(method, path, data, {"Content-Type": "application/json"} | named)
+        response = connection.getresponse()
+        text = response.read().decode()
+        is_json = response.headers.get_content_type() == "application/json"
+        is_json = is_json and "watch=1" not in path
+        return Answer(response.status, text, json.loads(text) if is_json else text)
+
+    @functools.cached_property
+    def _connection(self) -> http.client.HTTPSConnection:
+        """A connection, which is opened again when it was closed."""
         url = urlsplit(self.server.url)
         context = ssl.create_default_context(cafile=self.server.ca)
-        connection = http.client.HTTPSConnection(
+        return http.client.HTTPSConnection(
             url.hostname or "", url.port, timeout=TIMEOUT_SECONDS, context=context
         )
-        try:
-            data = None if body is None else json.dumps(body).encode()
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request(method, path, data, {"Content-Type": "application/json"} | named)
-            response = connection.getresponse()
-            text = response.read().decode()
-            is_json = response.headers.get_content_type() == "application/json"
-            is_json = is_json and "watch=1" not in path
-            return Answer(response.status, text, json.loads(text) if is_json else text)
-        finally:
-            connection.close()
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Wait until a condition holds, which sends a request."""

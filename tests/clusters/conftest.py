@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from kapiserver.testing.server import TestServer
 from tests.clusters.clusterkit import Kit
 
 
 @pytest.fixture(scope="session")
 def kit() -> Iterator[Kit]:
     """A server with logical clusters."""
-    settings = {"enable_logical_clusters": True, "logical_cluster_domain": "clusters.test"}
-    with TestServer(**settings) as server:
-        yield Kit(server)
+    with Kit.running(logical_cluster_domain="clusters.test") as kit:
+        yield kit

@@ -7,7 +7,6 @@ import base64
 import pytest
 
 from kapiserver.api.resource_client import StatusError
-from kapiserver.testing.server import TestServer
 from tests.clusters.clusterkit import CLUSTERS, MAP, MAPS, Kit
 
 WIDGETS = {
@@ -59,9 +58,8 @@ def test_the_start_of_a_cluster() -> None:
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         "/apis/networking.k8s.io/v1/servicecidrs",
     )
-    with TestServer(enable_logical_clusters=True, seed=1) as server:
-        kit = Kit(server)
-        server.clock.advance("20s")
+    with Kit.running(seed=1) as kit:
+        kit.server.clock.advance("20s")
         access = kit.create()
         for path in paths:
             own, plain = kit.request(access, "GET", path).names, kit.management("GET", path).names
@@ -193,8 +191,7 @@ def test_names(kit: Kit, name: str) -> None:
 
 def test_off_by_default() -> None:
     """Without the flag there is neither the resource nor the path."""
-    with TestServer() as server:
-        kit = Kit(server)
-        assert server.running.clusters is None
+    with Kit.running(enable_logical_clusters=False) as kit:
+        assert kit.server.running.clusters is None
         assert kit.management("GET", CLUSTERS).code == 404
         assert kit.management("GET", "/clusters/a/api").code == 404

@@ -6,12 +6,14 @@ import base64
 import json
 import ssl
 import urllib.request
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
-from kapiserver.clusters.service import ClusterAccess
+from kapiserver.clusters.service import AdministratorAccess
 from tests.clusters.clusterkit import CLUSTERS, MAP, MAPS, Kit
+
+Pair: TypeAlias = tuple[AdministratorAccess, AdministratorAccess]
 
 PATHS = [
     "/",
@@ -48,7 +50,7 @@ PATHS = [
 
 
 @pytest.fixture(scope="module")
-def pair(kit: Kit) -> tuple[ClusterAccess, ClusterAccess]:
+def pair(kit: Kit) -> Pair:
     """Two clusters, each of which has the ConfigMap x and the service account default."""
     one, two = kit.create(), kit.create()
     for access in (one, two):
@@ -56,7 +58,7 @@ def pair(kit: Kit) -> tuple[ClusterAccess, ClusterAccess]:
     return one, two
 
 
-def account_token(kit: Kit, access: ClusterAccess, **spec: Any) -> str:
+def account_token(kit: Kit, access: AdministratorAccess, **spec: Any) -> str:
     """Return a token of the service account default of a cluster."""
     path = "/api/v1/namespaces/default/serviceaccounts/default/token"
     answer = kit.request(access, "POST", path, {"spec": spec})
@@ -71,9 +73,7 @@ def claims(token: str) -> Any:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_tokens_on_every_route(
-    kit: Kit, pair: tuple[ClusterAccess, ClusterAccess], path: str
-) -> None:
+def test_tokens_on_every_route(kit: Kit, pair: Pair, path: str) -> None:
     """On no route of another cluster, nor of the management cluster, does a credential count."""
     one, two = pair
     credentials = {"the administrator": one.token, "a service account": account_token(kit, one)}
@@ -83,7 +83,7 @@ def test_tokens_on_every_route(
             assert answer.code == 401
 
 
-def test_service_accounts(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -> None:
+def test_service_accounts(kit: Kit, pair: Pair) -> None:
     """The token of a service account counts in its own cluster; its issuer names the cluster."""
     one, two = pair
     token = account_token(kit, one)
@@ -98,7 +98,7 @@ def test_service_accounts(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -
     assert kit.request(two, "POST", path, {}, Authorization=f"Bearer {forged}").code == 401
 
 
-def test_token_reviews(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -> None:
+def test_token_reviews(kit: Kit, pair: Pair) -> None:
     """A TokenReview in a cluster knows the tokens of this cluster alone."""
     one, two = pair
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -135,7 +135,7 @@ def test_a_client_certificate_of_the_management_cluster(kit: Kit) -> None:
         assert response.status == 200
 
 
-def test_masters_of_a_cluster(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -> None:
+def test_masters_of_a_cluster(kit: Kit, pair: Pair) -> None:
     """Who impersonates system:masters in a cluster is nobody elsewhere."""
     one, two = pair
     headers = {"Impersonate-User": "root", "Impersonate-Group": "system:masters"}
@@ -160,7 +160,7 @@ def test_masters_of_a_cluster(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess
         "/../../api/v1/namespaces/default/configmaps/x",
     ],
 )
-def test_path_tricks(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess], path: str) -> None:
+def test_path_tricks(kit: Kit, pair: Pair, path: str) -> None:
     """No path leads from one cluster into another one."""
     one, two = pair
     uid = kit.management("GET", f"{CLUSTERS}/{two.name}").body["metadata"]["uid"]
@@ -171,7 +171,7 @@ def test_path_tricks(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess], path: 
     assert "secret of two" not in str(answer.body)
 
 
-def test_continue_tokens(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -> None:
+def test_continue_tokens(kit: Kit, pair: Pair) -> None:
     """A continue token of one cluster is not valid in another one, for the same list."""
     one, two = pair
     page = kit.request(one, "GET", "/api/v1/namespaces?limit=1").body
@@ -180,7 +180,7 @@ def test_continue_tokens(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) ->
     assert kit.request(two, "GET", query).code == 400
 
 
-def test_watches(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -> None:
+def test_watches(kit: Kit, pair: Pair) -> None:
     """A watch from the resource version of another cluster delivers objects of its own cluster
     alone."""
     one, two = pair
@@ -195,7 +195,7 @@ def test_watches(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -> None:
     assert f"of-{two.name}" not in text
 
 
-def test_pages_about_the_process(kit: Kit, pair: tuple[ClusterAccess, ClusterAccess]) -> None:
+def test_pages_about_the_process(kit: Kit, pair: Pair) -> None:
     """A cluster's pages show nothing of the process, its flags and its other clusters."""
     one, two = pair
     assert kit.request(one, "GET", "/debug/pprof/").code == 404

@@ -7,9 +7,9 @@ import pytest
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_object
+from kapiserver.controllers.loop.served_watch import ServedWatch
 from kapiserver.controllers.manager import apiserver_context
 from kapiserver.simulation.kwok.kinds import DEFINITIONS, KWOK
-from kapiserver.controllers.loop.served_watch import ServedWatch
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.testing.server import TestServer
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kapiserver.apiserver.config import StoreSettings
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.response import Response, page_not_found, text_response
+from kapiserver.metrics import Counter, Gauge
 from kapiserver.storage.kv.contract import KV
 
 if TYPE_CHECKING:
@@ -113,6 +114,10 @@ class Health:
         """Whether shutdown has begun."""
         self.refusing = False
         """Whether new requests get 429, because the server is about to stop."""
+        self.results: Gauge[tuple[str, str]] = Gauge()
+        """1 for a check that last succeeded and 0 for one that failed, by its name and path."""
+        self.result_counts: Counter[tuple[str, str, str]] = Counter()
+        """The results of checks, by name, path, and `success` or `error`."""
         self._hooks: dict[str, HealthCheck] = {}
         self._unfinished: set[str] = set()
         self._conditions = dict(conditions or {})
@@ -170,7 +175,10 @@ class Health:
             check = checks.get("/".join(check_names))
             return await _single_check_response(check) if check is not None else page_not_found()
         excluded = dict.fromkeys(query.get("exclude", ()))
-        lines = [await _check_line(name, check, excluded) for name, check in checks.items()]
+        lines = [
+            f"[+]{name} excluded: ok\n" if name in excluded else await self._line(path, name, check)
+            for name, check in checks.items()
+        ]
         unknown = [name for name in excluded if name not in checks]
         if unknown:
             names = ", ".join(f'"{name}"' for name in unknown)
@@ -180,6 +188,13 @@ class Health:
         if "verbose" in query:
             return text_response(f"{''.join(lines)}{path} check passed\n")
         return text_response("ok")
+
+    async def _line(self, path: str, name: str, check: HealthCheck) -> str:
+        """Run a check, count its result, and return its line."""
+        fails = await _fails(name, check)
+        self.results.set((name, path), 0 if fails else 1)
+        self.result_counts.add((name, path, "error" if fails else "success"))
+        return f"[-]{name} failed: reason withheld\n" if fails else f"[+]{name} ok\n"
 
 
 def server_health(
@@ -217,14 +232,6 @@ def server_health(
         hooks=[hook for hook in HOOKS if present.get(hook, True)],
         conditions={CRD_HOOK: lambda: custom_resources.synced},
     )
-
-
-async def _check_line(name: str, check: HealthCheck, excluded: Mapping[str, None]) -> str:
-    if name in excluded:
-        return f"[+]{name} excluded: ok\n"
-    if await _fails(name, check):
-        return f"[-]{name} failed: reason withheld\n"
-    return f"[+]{name} ok\n"
 
 
 async def _single_check_response(check: HealthCheck) -> Response:

@@ -46,7 +46,7 @@ def test_statusz_as_text(api: Api) -> None:
     names = ("Started", "Up", "Go version", "Binary version", "Emulation version", "Paths")
     for line, name in zip(lines[4:], (*names, ""), strict=True):
         assert line.startswith(name), line
-    assert lines[-2].endswith(" /configz /flagz /healthz /livez /metrics /readyz /version")
+    assert lines[-2].endswith(" /configz /flagz /healthz /livez /metrics /readyz /statusz /version")
 
 
 @pytest.mark.parametrize("media", ["application/json", "application/yaml"])
@@ -55,7 +55,7 @@ def test_statusz_as_object(api: Api, media: str, version: str) -> None:
     """A client that names the kind gets an object; the alpha version warns."""
     response = api.get("/statusz", accept=_typed("Statusz", version, media))
     tree = yaml.safe_load(response.body)
-    assert response.headers["Content-Type"] == media
+    assert response.headers["Content-Type"] == f"{media};g=config.k8s.io;v={version};as=Statusz"
     assert tree["kind"] == "Statusz"
     assert tree["apiVersion"] == f"config.k8s.io/{version}"
     assert tree["metadata"] == {"name": "apiserver"}

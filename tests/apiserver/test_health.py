@@ -211,3 +211,34 @@ def test_log(monkeypatch: pytest.MonkeyPatch) -> None:
             full.close()
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
     assert _get(health, "/livez/log") == (200, "ok"), "nobody reads a closed stream"
+
+
+def test_service_level_indicators(api: Api) -> None:
+    """/metrics/slis has the results of the checks that requests have run; checks that a request
+    asks for alone, and excluded ones, are not counted."""
+    path = "/metrics/slis"
+    api.get("/readyz/ping")
+    before = _numbers(api.get(path).body.decode())
+    assert api.get("/readyz?exclude=etcd").status == 200
+    after = _numbers(api.get(path).body.decode())
+    last = '{name="%s",type="readyz"}'
+    count = '{name="%s",type="readyz",status="success"}'
+    assert after[f"kubernetes_healthcheck{last % 'ping'}"] == 1
+    for name, difference in (("ping", 1), ("shutdown", 1), ("etcd", 0)):
+        series = f"kubernetes_healthchecks_total{count % name}"
+        assert after.get(series, 0) - before.get(series, 0) == difference
+    assert api.delete(path).status == 405
+    assert path in api.get("/").json["paths"]
+
+
+def test_failed_check_is_an_indicator() -> None:
+    """A check that fails is 0, and counts as an error."""
+    health = _health(etcd=_unhealthy)
+    asyncio.run(health.respond(["livez"], {}))
+    assert health.results.values[("etcd", "livez")] == 0
+    assert health.result_counts.values[("etcd", "livez", "error")] == 1
+
+
+def _numbers(text: str) -> dict[str, float]:
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(number) for name, _, number in (line.rpartition(" ") for line in lines)}

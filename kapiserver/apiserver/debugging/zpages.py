@@ -84,7 +84,8 @@ def _respond(server: Server, request: Request, kind: str, tree: Tree, lines: lis
     user_agent = request.header("User-Agent")
     pretty = options.pretty or wants_pretty(request.parameter("pretty"), user_agent)
     make = server.codecs.pretty_serializer_for if pretty else server.codecs.serializer_for
-    response = Response(media_type=media.name, body=make(media).encode(obj))
+    parameters = f"g={_GROUP};v={options.convert.version};as={kind}"
+    response = Response(media_type=f"{media.name};{parameters}", body=make(media).encode(obj))
     if options.convert.version == "v1alpha1":
         response.headers.append(
             (
@@ -115,7 +116,7 @@ def _negotiate(server: Server, request: Request, kind: str) -> MediaTypeOptions:
 
 def _status(server: Server) -> Tree:
     emulated = emulated_minor(server.config.features.emulated_version)
-    paths = {f"/{path.split('/')[1]}" for path in listed_paths(server) if path != "/statusz"}
+    paths = {f"/{path.split('/')[1]}" for path in listed_paths(server)}
     return {
         "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(STARTED)),
         "uptimeSeconds": max(0, int(time.time() - STARTED)),

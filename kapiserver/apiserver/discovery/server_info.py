@@ -45,7 +45,8 @@ async def serve_paths(server: Server, request: Request) -> AnyResponse:
 
 def listed_paths(server: Server) -> set[str]:
     """Return all non-resource paths but those that kube-apiserver does not list."""
-    paths = {"/api", "/apis", "/configz", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
+    paths = {"/api", "/apis", "/configz", "/openapi/v2", "/openapi/v3", "/version"}
+    paths |= {"/metrics", "/metrics/slis"}
     gates = server.config.features.feature_gates
     paths |= {f"/{page}z" for page in ("flag", "status") if f"Component{page.title()}z" in gates}
     for path in ("healthz", "livez", "readyz"):

@@ -1,4 +1,5 @@
-"""Serves /metrics, the exposition of the server's metrics in the Prometheus text format.
+"""Serves /metrics, the exposition of the server's metrics in the Prometheus text format, and
+/metrics/slis, those of its health checks.
 
 kube-apiserver serves no other format either: not OpenMetrics. This is the only module that knows
 prometheus-client, which reads the metrics of the process; it is loaded at the first scrape.
@@ -15,6 +16,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
+from kapiserver.apiserver.serving.health_families import health_families
 from kapiserver.apiserver.serving.metrics_text import MEDIA_TYPE, Family, text_of
 from kapiserver.apiserver.serving.server_metrics import ServerFamilies
 
@@ -25,6 +27,9 @@ async def serve_metrics(server: Server, request: Request) -> AnyResponse:
     if request.path.strip("/") == "metrics":
         _check_method(request)
         return metrics_response(ServerFamilies(server))
+    if request.path == "/metrics/slis":
+        _check_method(request)
+        return Response(media_type=MEDIA_TYPE, body=text_of(health_families(server.health)))
     if server.metric_pages is None:
         return page_not_found()
     _check_method(request)

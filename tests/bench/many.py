@@ -66,7 +66,7 @@ async def fill(storage: str, count: int) -> None:
 
 async def measure(target: Target) -> None:
     """Read, write and watch, and print what each step costs."""
-    async with connections(target, 2) as (connection, watching):
+    async with connections(target, 1) as (connection,):
         await _step(target, "first page of 500", connection, f"?limit={PAGE}")
         first = await connection.request("GET", f"{path('configmaps')}?limit={PAGE}")
         token = continue_token(first, JSON)
@@ -80,6 +80,12 @@ async def measure(target: Target) -> None:
         await _step(target, "whole list, Protobuf", connection, "", accept=PROTOBUF)
         await _step(target, "GET of one", connection, "/o-0000007")
         await _step(target, "GET of one again", connection, "/o-0000007")
+    await _watch(target, revision)
+
+
+async def _watch(target: Target, revision: str) -> None:
+    """Update an object and wait for its event."""
+    async with connections(target, 2) as (connection, watching):
         await watching.start_watch(f"{path('configmaps')}?resourceVersion={revision}")
         for number in range(3):
             body = configmap(TEMPLATE)

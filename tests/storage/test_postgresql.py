@@ -200,9 +200,15 @@ async def test_compaction_and_writers_do_not_wait(opened: Open, tables: str) -> 
         await admin.close()
 
 
-async def test_restart(opened: Open, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_restart(
+    opened: Open,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """While PostgreSQL is down reads and writes fail clearly, and it is known that no write was
-    made; afterwards all goes on, and watches miss nothing."""
+    made; afterwards all goes on, and watches miss nothing. The log has a line at the beginning of
+    the outage and one at its end, for each store."""
     monkeypatch.setattr(connections, "RETRY_SECONDS", 0.0)
     async with opened(server.url) as one, opened(server.url) as two:
         recorder = Recorder()
@@ -217,6 +223,9 @@ async def test_restart(opened: Open, server: Server, monkeypatch: pytest.MonkeyP
         await answers(two)
         await two.create("/a/z", b"")
         assert [event.key for event in await recorder.count(2)] == ["/a/x", "/a/z"]
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) <= 4, lines
+    assert "PostgreSQL answers again" in lines
 
 
 async def test_crash(opened: Open, server: Server) -> None:

@@ -292,7 +292,8 @@ class PostgresqlStore(KV):
             except Compacted as error:
                 await self._start_over(error)
             except StorageError as error:
-                _log.warning("events after revision %d: %s", self._revision, error)
+                if pause == RETRY_SECONDS:
+                    _log.warning("events after revision %d: %s", self._revision, error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, MAX_RETRY_SECONDS)
                 self._wake_reader.set()
@@ -356,17 +357,23 @@ class PostgresqlStore(KV):
             self._lost.set()
 
     async def _listen_again(self) -> None:
+        """Listen on a new connection, as soon as PostgreSQL answers."""
         pause = RETRY_SECONDS
+        failures = 0
         while not self._closed:
             self._connections.stop_listening()
             try:
                 await self._listen()
                 await self._resume()
             except StorageError as error:
-                _log.warning("no events from postgresql: %s", error)
+                if not failures:
+                    _log.warning("no events until PostgreSQL answers again: %s", error)
+                failures += 1
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, MAX_RETRY_SECONDS)
             else:
+                if failures:
+                    _log.warning("PostgreSQL answers again")
                 return
 
     async def _resume(self) -> None:

@@ -215,16 +215,16 @@ async def test_restart(
         one.watch("/a/", after=await one.current_revision(), sink=recorder)
         await two.create("/a/x", b"")
         server.stop()
-        for call in (one.get("/a/x"), one.create("/a/y", b""), one.current_revision()):
+        for call in (one.get, lambda key: one.create(key, b""), lambda _: one.current_revision()):
             with pytest.raises(Unavailable, match="postgresql: ") as raised:
-                await call
+                await call("/a/y")
             assert not isinstance(raised.value, OutcomeUnknown)
         server.start()
         await answers(two)
         await two.create("/a/z", b"")
         assert [event.key for event in await recorder.count(2)] == ["/a/x", "/a/z"]
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) <= 4, lines
+    assert len(lines) <= 6, lines  # the second is of a notification before the end
     assert "PostgreSQL answers again" in lines
 
 

@@ -6,8 +6,8 @@ them.
 
 A connection that ended is replaced at its next use. If that fails, the call tries again until
 PostgreSQL has been away for RETRY_SECONDS: nothing was sent yet, so a short restart or failover is
-only a delay. A read whose connection ends is repeated too; a write is not, because its outcome is
-unknown. Knows no table but those that `layout.py` checks.
+only a delay. A read whose connection ends is repeated, too; a write that was sent is not, because
+its outcome is unknown. Knows no table but those that `layout.py` checks.
 """
 
 from __future__ import annotations
@@ -88,19 +88,24 @@ class Connections:
 
     async def read(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Return the rows of a query. Raises Refused, Unavailable, Corrupt."""
-        try:
-            return await self._run(self._reading, query, args, writing=False)
-        except Disconnected:
-            return await self._run(self._reading, query, args, writing=False)
+        return await self._call(self._reading, query, args, writing=False)
 
     async def write(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Run a statement in a transaction of its own, and return its rows. Raises Refused,
         ValueTooLarge, Unavailable, OutcomeUnknown, Corrupt."""
-        return await self._run(self._writing, query, args, writing=True)
+        return await self._call(self._writing, query, args, writing=True)
 
     async def maintain(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """As `write`, on a connection of those that read: writes do not wait for it."""
-        return await self._run(self._reading, query, args, writing=True)
+        return await self._call(self._reading, query, args, writing=True)
+
+    async def _call(
+        self, pool: Pool, query: str, args: Sequence[Any], *, writing: bool
+    ) -> list[asyncpg.Record]:
+        try:
+            return await self._run(pool, query, args, writing=writing)
+        except Disconnected:  # a read, or a write that was not sent
+            return await self._run(pool, query, args, writing=writing)
 
     async def _run(
         self, pool: Pool, query: str, args: Sequence[Any], *, writing: bool
@@ -167,7 +172,11 @@ class Connections:
 
     async def _connect(self) -> asyncpg.Connection:
         connection = await self._connector.connect()
-        await _prepare(connection)
+        try:
+            await _prepare(connection)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     def statement(self, template: str) -> str:
@@ -203,8 +212,11 @@ async def _fetch(
     except TimeoutError as error:
         connection.terminate()
         raise ConnectionAbortedError("no answer in time") from error
-    except (asyncio.CancelledError, asyncpg.ReadOnlySQLTransactionError):
-        # A standby ends here, too: the next connection may lead to a primary.
+    except (
+        asyncio.CancelledError,
+        asyncpg.ReadOnlySQLTransactionError,  # the next connection may lead to a primary
+        asyncpg.InternalClientError,
+    ):
         connection.terminate()
         raise
     return rows

@@ -1,7 +1,7 @@
 """Translates the errors of PostgreSQL and of asyncpg to those of the storage contract.
 
     what happened                                     a read raises   a write raises
-    no connection could be made                       Disconnected    Disconnected
+    no connection could be made, or it had ended      Disconnected    Disconnected
     no connection in time                             Unavailable     Unavailable
     the connection ended before the answer            Disconnected    OutcomeUnknown
     an error of PostgreSQL that a retry may mend      Unavailable     Unavailable
@@ -31,9 +31,12 @@ _TOO_LARGE = ("54", "22001")
 _CORRUPT = ("XX001", "XX002")
 """Those of damaged pages and indexes."""
 
+_NOT_SENT = "cannot switch to state"
+"""The internal error of asyncpg if a statement begins while PostgreSQL ends the connection."""
+
 
 class Disconnected(Unavailable):
-    """PostgreSQL cannot be reached, or ended the connection. No write was made."""
+    """PostgreSQL cannot be reached, or ended the connection. A write was not sent."""
 
 
 @contextmanager
@@ -52,9 +55,10 @@ def translate_errors(*, writing: bool = False) -> Iterator[None]:
         raise _refusal(error) from error
     except TimeoutError as error:
         raise Unavailable("postgresql: no connection in time") from error
-    except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        # An internal error of asyncpg tells of a connection that ends while a statement begins.
-        raise _lost(error, writing=writing) from error
+    except asyncpg.InterfaceError as error:  # the connection was closed before
+        raise _lost(error, writing=False) from error
+    except (OSError, asyncpg.InternalClientError) as error:
+        raise _lost(error, writing=writing and not str(error).startswith(_NOT_SENT)) from error
 
 
 def _lost(error: Exception, *, writing: bool) -> Unavailable:

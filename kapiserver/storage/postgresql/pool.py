@@ -23,6 +23,7 @@ class Pool:
         self._places = asyncio.Semaphore(limit)
         self._free: list[asyncpg.Connection] = []
         self._used: set[asyncpg.Connection] = set()
+        self._closed = False
 
     async def take(self) -> asyncpg.Connection:
         """Return a connection that nobody else uses, until `give_back`. Raises TimeoutError if all
@@ -43,7 +44,9 @@ class Pool:
     def give_back(self, connection: asyncpg.Connection) -> None:
         """Let the next call use a connection; one that is closed is dropped."""
         self._used.discard(connection)
-        if not connection.is_closed():
+        if self._closed:
+            connection.terminate()
+        elif not connection.is_closed():
             self._free.append(connection)
         self._places.release()
 
@@ -53,7 +56,8 @@ class Pool:
             self._free.pop().terminate()
 
     def close(self) -> None:
-        """Close all connections. Idempotent."""
+        """Close all connections, those that are being made when they are given back. Idempotent."""
+        self._closed = True
         for connection in self._used:
             connection.terminate()
         self.drop_free()

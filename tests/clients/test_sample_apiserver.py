@@ -67,9 +67,9 @@ def host(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
             _register(server, authority)
             yield server
         finally:
+            stop(server)  # first: the sample API server waits for the end of the host's watches
             sample.terminate()
             sample.wait(60)
-            stop(server)
             print((folder / "sample.log").read_text()[-5000:])
 
 

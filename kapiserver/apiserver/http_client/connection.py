@@ -29,6 +29,7 @@ from kapiserver.apiserver.http_client.errors import Disconnected, ResponseTooLar
 from kapiserver.apiserver.http_client.upgraded import UpgradedConnection
 
 MAX_HEADER_BYTES = 64 << 10
+"""A response whose head, or trailers, are not complete after so many bytes is refused."""
 MAX_UNREAD = 256 << 10
 """While this many bytes of a response are not taken, the connection receives no more."""
 _SWITCHING_PROTOCOLS = 101
@@ -65,7 +66,8 @@ class HttpResponse:
         self._has_body = has_body
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         """None once the response has ended: the parser refers to the response."""
-        self._header_bytes = 0
+        self._unhandled_bytes = 0
+        """Bytes that have arrived since the begin, or since the last piece of the body."""
         self._pieces: list[bytes] = []
         self._unread = 0
         self._error: Exception | None = None
@@ -78,7 +80,7 @@ class HttpResponse:
         """Names and values as they were sent; bytes that are no UTF-8 are surrogates."""
         if self._headers is None:
             self._headers = [
-                (_names.get(name) or _name(name), _text(value)) for name, value in self.raw_headers
+                (header_name(name), header_text(value)) for name, value in self.raw_headers
             ]
         return self._headers
 
@@ -129,6 +131,7 @@ class HttpResponse:
         101. Raises ValueError for bytes that are no response."""
         parser = self._parser
         assert parser is not None
+        self._unhandled_bytes += len(data)
         try:
             parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -138,12 +141,14 @@ class HttpResponse:
         except httptools.HttpParserError as error:
             cause = error.__context__ if isinstance(error.__context__, ValueError) else None
             raise cause or ValueError(self._malformed(data, error)) from None
+        if self._unhandled_bytes > MAX_HEADER_BYTES and not self.is_complete:
+            raise ResponseTooLarge(f"the headers are larger than {MAX_HEADER_BYTES} bytes")
         return b""
 
     def _malformed(self, data: bytes, error: httptools.HttpParserError) -> str:
         """Return Go's message for a response that does not begin as HTTP, or that of the parser for
         another fault."""
-        line = _text(data.partition(b"\n")[0].removesuffix(b"\r"))
+        line = header_text(data.partition(b"\n")[0].removesuffix(b"\r"))
         if self.status or self.raw_headers or line.startswith("HTTP/"):
             return f"malformed HTTP response: {error}"
         reason = f"malformed HTTP response {quote(line)}"
@@ -190,9 +195,6 @@ class HttpResponse:
     # Callbacks of the parser.
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MAX_HEADER_BYTES:
-            raise ResponseTooLarge(f"the headers are larger than {MAX_HEADER_BYTES} bytes")
         if not self.status:  # or else it is a trailer, which nobody reads
             self.raw_headers.append((name, value))
 
@@ -206,6 +208,7 @@ class HttpResponse:
 
     def on_body(self, data: bytes) -> None:
         self._pieces.append(data)
+        self._unhandled_bytes = 0
         self._unread += len(data)
         if self._unread > MAX_UNREAD:
             self._connection.pause_reading()
@@ -213,7 +216,6 @@ class HttpResponse:
     def on_message_complete(self) -> None:
         if not self.status:  # 100 Continue
             self.raw_headers.clear()
-            self._header_bytes = 0
         elif self.status != _SWITCHING_PROTOCOLS:
             self._complete()
 
@@ -380,17 +382,20 @@ _names: dict[bytes, str] = {}
 """Names of headers, by the bytes that servers sent; emptied when full."""
 
 
-def _name(data: bytes) -> str:
-    """Return the name of a header, and keep it in `_names`."""
-    name = _text(data)
-    if len(data) <= _MAX_CACHED_NAME:
-        if len(_names) >= _MAX_NAMES:
-            _names.clear()
-        _names[data] = name
+def header_name(data: bytes) -> str:
+    """Return the name of a header as text."""
+    name = _names.get(data)
+    if name is None:
+        name = header_text(data)
+        if len(data) <= _MAX_CACHED_NAME:
+            if len(_names) >= _MAX_NAMES:
+                _names.clear()
+            _names[data] = name
     return name
 
 
-def _text(data: bytes) -> str:
-    """Return the text of a header, which begins no other line."""
+def header_text(data: bytes) -> str:
+    """Return the value of a header as text, which begins no other line; bytes that are no UTF-8 are
+    surrogates."""
     text = data.decode("utf-8", "surrogateescape")
     return text if text.isprintable() else "".join(" " if each < " " else each for each in text)

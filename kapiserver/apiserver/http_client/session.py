@@ -49,6 +49,9 @@ def _outgoing(request: HttpRequest, *, keep_alive: bool) -> Outgoing:
     head = [f"{request.method} {request.target} HTTP/1.1"]
     head += [f"{name}: {value}" for name, value in request.headers]
     lines = "\n".join(head).lower()  # names begin lines
+    if lines.count("\n") != len(head) - 1 or "\r" in lines:
+        raise ValueError("net/http: invalid header field value")
+    # What is added below has no line ends: no connection can be made to such a host.
     if "\nhost:" not in lines:
         head.insert(1, f"Host: {_host(request.origin)}")
     if not keep_alive and "\nconnection:" not in lines:
@@ -61,10 +64,7 @@ def _outgoing(request: HttpRequest, *, keep_alive: bool) -> Outgoing:
             is_chunked = True
         elif request.method in ("POST", "PUT", "PATCH"):
             head.append("Content-Length: 0")
-    text = "\r\n".join(head)
-    if text.count("\n") != len(head) - 1 or text.count("\r") != len(head) - 1:
-        raise ValueError("net/http: invalid header field value")
-    data = text.encode("utf-8", "surrogateescape") + b"\r\n\r\n"
+    data = ("\r\n".join(head) + "\r\n\r\n").encode("utf-8", "surrogateescape")
     if body is None or isinstance(body, bytes):
         return Outgoing(method=request.method, data=data + (body or b""))
     return Outgoing(method=request.method, data=data, body=body, is_chunked=is_chunked)

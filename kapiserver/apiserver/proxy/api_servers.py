@@ -49,7 +49,7 @@ many bytes wait in a connection anyway, and pieces cost a write each."""
 _REPLACED, _OF_TRACES = frozenset(("audit-id", "host")), frozenset(("traceparent", "tracestate"))
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
 _OF_FILTERS = frozenset(
-    ("audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid")
+    (b"audit-id", b"x-kubernetes-pf-flowschema-uid", b"x-kubernetes-pf-prioritylevel-uid")
 )
 """Headers of a response that filters of this server add."""
 
@@ -114,7 +114,7 @@ async def _forward(
     if 300 <= response.status < 400 and header(response.headers, "Location"):
         response.close()
         return text_response(_REDIRECTED, status=502)
-    head = returned_headers(response.headers, _OF_FILTERS)
+    head = returned_headers(response.raw_headers, _OF_FILTERS)
     if head.length is None or head.length > RESPONSE_BYTES or request.method == "HEAD":
         return streamed(response, head, is_endless=request.info.is_long_running)
     # Head and body leave in one packet: the network may hold back a second small one.
@@ -159,4 +159,4 @@ def _upgraded(request: Request, response: HttpResponse) -> AnyResponse:
     if response.status < 400:
         status = response.status
         return text_error(f"invalid upgrade response: status code {status}", 503)
-    return streamed(response, returned_headers(response.headers, _OF_FILTERS))
+    return streamed(response, returned_headers(response.raw_headers, _OF_FILTERS))

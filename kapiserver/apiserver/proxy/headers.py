@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kapiserver.apiserver.authentication.websocket_token import subprotocols
 from kapiserver.apiserver.config import AuthenticationSettings
+from kapiserver.apiserver.http_client.connection import header_name, header_text
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Headers
 
@@ -32,7 +33,9 @@ _CREDENTIAL_PREFIXES = ("impersonate-extra-", "x-remote-extra-")
 _OF_CORS = frozenset(
     f"access-control-allow-{name}" for name in ("credentials", "headers", "methods", "origin")
 )
-_NOT_RETURNED = _HOP_BY_HOP | _OF_CORS | {"content-length", "content-type", "date"}
+_NOT_RETURNED = frozenset(
+    name.encode() for name in _HOP_BY_HOP | _OF_CORS | {"content-length", "content-type", "date"}
+)
 _ONLY_ONCE = frozenset(("transfer-encoding",))
 _WEBSOCKET_PROTOCOL = "sec-websocket-protocol"
 _FORWARDED_FOR = "x-forwarded-for"
@@ -110,29 +113,29 @@ class ReturnedHeaders(NamedTuple):
 
 
 def returned_headers(
-    headers: Iterable[tuple[str, str]], withheld: Collection[str] = ()
+    raw_headers: Iterable[tuple[bytes, bytes]], withheld: Collection[bytes] = ()
 ) -> ReturnedHeaders:
     """Return the headers of a response that is passed back. `withheld` are the names in lower case
-    of others that are not."""
+    of others that are not. Only what is passed back is decoded."""
     others: Headers = []
-    of_body: dict[str, str] = {}
-    for name, value in headers:
+    of_body: dict[bytes, bytes] = {}
+    for name, value in raw_headers:
         lower = name.lower()
         if lower not in _NOT_RETURNED:
             if lower not in withheld:
-                others.append((name, value))
-        elif lower == "connection":
-            of_body[lower] = f"{of_body.get(lower, '')},{value}"
+                others.append((header_name(name), header_text(value)))
+        elif lower == b"connection":
+            of_body[lower] = b"%b,%b" % (of_body.get(lower, b""), value)
         else:
             of_body.setdefault(lower, value)
-    if connection := of_body.get("connection"):
-        named = _named(connection)
+    if connection := of_body.get(b"connection"):
+        named = _named(header_text(connection))
         others = [each for each in others if each[0].lower() not in named]
-    length = of_body.get("content-length", "")
+    length = of_body.get(b"content-length", b"")
     return ReturnedHeaders(
         others,
-        of_body.get("content-type", ""),
-        int(length) if length.isascii() and length.isdigit() else None,
+        header_text(of_body.get(b"content-type", b"")),
+        int(length) if length.isdigit() else None,
     )
 
 

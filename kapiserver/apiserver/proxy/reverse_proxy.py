@@ -202,7 +202,7 @@ async def _upgrade(server: Server, request: Request, location: Location) -> AnyR
         return UpgradeResponse(headers=list(response.headers), peer=upgraded(request, response))
     if response.status < 400:
         raise UnclassifiedError(f"invalid upgrade response: status code {response.status}")
-    return streamed(response, returned_headers(response.headers))
+    return streamed(response, returned_headers(response.raw_headers))
 
 
 def upgraded(request: Request, response: HttpResponse) -> UpgradedConnection:
@@ -219,7 +219,7 @@ async def _returned(
     server: Server, request: Request, response: HttpResponse, links: Links
 ) -> Response:
     """Return the response for the client. Raises InternalError for a malformed Location."""
-    headers = returned_headers(response.headers)
+    headers = returned_headers(response.raw_headers)
     if header(headers.others, "Cache-Control"):
         headers.others.insert(0, _NO_CACHE)  # kube-apiserver sends both
     target = header(headers.others, "Location")

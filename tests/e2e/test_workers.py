@@ -121,8 +121,8 @@ def readable_sockets(sockets: list[ssl.SSLSocket], *, at_least: int) -> list[ssl
 
 
 def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:
-    """When a worker is killed under load, acknowledged writes are kept, a watch that reconnects
-    gets each event once, and a new worker starts."""
+    """When a worker is killed under load, no connection is refused, acknowledged writes are kept, a
+    watch that reconnects gets each event once, and a new worker starts."""
     start_revision = call(multi_worker_server, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
     load = Load([multi_worker_server.url], multi_worker_server, start_revision)
     with load.running(writers=3):
@@ -130,6 +130,7 @@ def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:
         os.kill(victim, signal.SIGKILL)
         wait_for_workers(multi_worker_server, but=victim)
     load.check(multi_worker_server)
+    assert load.refused == 0
 
 
 def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None:

@@ -7,6 +7,7 @@ Mirrors readRequest and readTransfer of Go's net/http.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from msgspec import Struct, field
@@ -32,6 +33,10 @@ LINE_LIMIT = 128 * 1024
 """Bytes of a request line; long label selectors need it."""
 FIELD_LIMIT = 64 * 1024
 FIELD_COUNT = 128
+Fields: TypeAlias = list[tuple[bytes, bytes]]
+"""Names and values of headers as the client sent them."""
+_KNOWN_BYTES = 2048
+"""Headers of more bytes are not kept for the next request."""
 
 _TRANSFER_ENCODING = istr("Transfer-Encoding")
 _CONTENT_LENGTH = istr("Content-Length")
@@ -60,6 +65,16 @@ class RequestHead(Struct, eq=False):
     error: HttpError | None = None
 
 
+class _Headers(Struct, frozen=True):
+    """The decoded headers of a request, and whether one occurs more than once."""
+
+    headers: CIMultiDict[str]
+    has_repeated: bool
+
+
+_NO_HEADERS = _Headers(CIMultiDict(), False)
+
+
 class _InvalidHead(Exception):
     """Ends the parsing of a connection; raised in a callback of httptools."""
 
@@ -80,7 +95,10 @@ class RequestParser:
         self._on_head = on_head
         self.body = EMPTY_BODY
         self._target = b""
-        self._fields: list[tuple[istr, str]] = []
+        self._fields: Fields = []
+        self._known_fields: Fields = []
+        self._known_headers = _NO_HEADERS
+        """Those of an earlier request. Most requests of a connection have equal headers."""
         self._ends = False
         """Whether the last request closes the connection."""
         self._has_ended_request = False
@@ -151,9 +169,8 @@ class RequestParser:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, or a trailer of a chunked body. Raises _InvalidHead."""
         fields = self._fields
-        text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
-        fields.append((_names.get(name) or _header_name(name), text))
-        if len(name) + len(value) > FIELD_LIMIT or len(fields) > FIELD_COUNT:
+        fields.append((name, value))
+        if len(fields) > FIELD_COUNT:
             raise _InvalidHead(HEADERS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
@@ -162,13 +179,13 @@ class RequestParser:
         assert parser is not None
         if self._is_in_upgrade:
             return
-        fields = self._fields
-        headers = CIMultiDict(fields)
+        read = self._known_headers if self._fields == self._known_fields else self._read_headers()
+        self._fields = []
+        headers = read.headers
         method = parser.get_method().decode()
         target = self._target.decode("utf-8", "surrogateescape")
         version = parser.get_http_version()
-        has_repeated = len(dict(fields)) < len(fields)
-        error = error_of_head(method, target, version, headers, has_repeated=has_repeated)
+        error = error_of_head(method, target, version, headers, has_repeated=read.has_repeated)
         if error is not None:
             raise _InvalidHead(error)
         keep_alive = parser.should_keep_alive()
@@ -177,6 +194,24 @@ class RequestParser:
         self._on_head(
             RequestHead(method, target, version == HTTP_1_1, headers, keep_alive, self.body)
         )
+
+    def _read_headers(self) -> _Headers:
+        """Decode the headers, and keep them for the next request if they are short. Raises
+        _InvalidHead."""
+        fields = self._fields
+        if any(len(name) + len(value) > FIELD_LIMIT for name, value in fields):
+            raise _InvalidHead(HEADERS_TOO_LARGE)
+        pairs = [
+            (
+                _names.get(name) or _header_name(name),
+                value.rstrip(b" \t").decode("utf-8", "surrogateescape"),
+            )
+            for name, value in fields
+        ]
+        read = _Headers(CIMultiDict(pairs), len(dict(pairs)) < len(pairs))
+        if sum(len(name) + len(value) for name, value in fields) <= _KNOWN_BYTES:
+            self._known_fields, self._known_headers = fields, read
+        return read
 
     def on_body(self, piece: bytes) -> None:
         """Take a part of the body."""

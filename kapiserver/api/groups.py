@@ -73,17 +73,17 @@ GROUPS = (
     Group(name="node.k8s.io", package="node", versions=("v1",), unserved=("v1beta1", "v1alpha1")),
     Group(name="discovery.k8s.io", package="discovery", versions=("v1",), unserved=("v1beta1",)),
     Group(
+        name="resource.k8s.io",
+        package="resource",
+        versions=("v1", "v1beta2", "v1beta1", "v1alpha3"),
+    ),
+    Group(
         name="flowcontrol.apiserver.k8s.io",
         package="flowcontrol",
         versions=("v1",),
         unserved=("v1beta3", "v1beta2", "v1beta1"),
     ),
     Group(name="internal.apiserver.k8s.io", package="apiserverinternal", versions=("v1alpha1",)),
-    Group(
-        name="resource.k8s.io",
-        package="resource",
-        versions=("v1", "v1beta2", "v1beta1", "v1alpha3"),
-    ),
     Group(name="storagemigration.k8s.io", package="storagemigration", versions=("v1", "v1beta1")),
     Group(name="lifecycle.k8s.io", package="lifecycle", versions=("v1alpha1",)),
 )

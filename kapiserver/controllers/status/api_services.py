@@ -52,7 +52,7 @@ PRIORITIES: Mapping[str, tuple[int, Mapping[str, int]]] = {
     "coordination.k8s.io": (16500, {"v1": 15, "v1beta1": 13, "v1alpha2": 12}),
     "node.k8s.io": (16300, {"v1": 15, "v1beta1": 9, "v1alpha1": 1}),
     "discovery.k8s.io": (16200, {"v1": 15, "v1beta1": 12}),
-    "resource.k8s.io": (16200, {"v1": 20, "v1beta2": 15, "v1beta1": 9, "v1alpha3": 1}),
+    "resource.k8s.io": (16200, {"v1": 21, "v1beta2": 15, "v1beta1": 9, "v1alpha3": 1}),
     "flowcontrol.apiserver.k8s.io": (16100, {"v1": 21, "v1beta3": 18}),
     "internal.apiserver.k8s.io": (16000, {"v1alpha1": 9}),
     "storagemigration.k8s.io": (15800, {"v1": 15, "v1beta1": 9}),

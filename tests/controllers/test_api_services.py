@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from kapiserver.api.groups import GROUPS
 from kapiserver.apiserver.aggregation import discovery_check
 from kapiserver.controllers.status import api_services
-from kapiserver.controllers.status.api_services import MANAGED
+from kapiserver.controllers.status.api_services import MANAGED, PRIORITIES
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import CRDS, definition, establish, version, wait_until_deleted
 from tests.controllers.waiting import wait_until
@@ -218,3 +219,9 @@ def test_start(tmp_path: Any) -> None:
         absent(second.api, "v1.gone.example.com")
         assert get_api_service(second.api, "v1.apps")["metadata"] == service_before["metadata"]
         second.end()
+
+
+def test_order_of_groups() -> None:
+    """Discovery lists the groups in the order of their priorities, as kube-aggregator does."""
+    names = [group.name for group in GROUPS if group.name in PRIORITIES]
+    assert names == sorted(names, key=lambda name: (-PRIORITIES[name][0], name))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -91,9 +93,24 @@ def test_failed_checks(
         register(api, insecureSkipTLSVerify=True, group="slow.example.com")
         condition = wait_for_reason(api, "v1.slow.example.com", "FailedDiscoveryCheck")
         over.set()
-        assert condition["message"].endswith(
-            'v1": net/http: request canceled (Client.Timeout exceeded while awaiting headers)'
-        )
+        canceled = r"request canceled( while waiting for connection)? \(Client.Timeout exceeded"
+        assert re.search(canceled, condition["message"]), condition
+
+
+def test_silent_address(
+    tmp_path: Path, make_server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The condition says if no connection was open when the time was over."""
+    monkeypatch.setattr(discovery_check, "SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        file = resolver_file(tmp_path, ext=f"127.0.0.1:{silent.getsockname()[1]}")
+        api = make_server(service_resolver=file).api
+        register(api)
+        condition = wait_for_reason(api, NAME, "FailedDiscoveryCheck")
+    assert condition["message"].endswith(
+        "net/http: request canceled while waiting for connection "
+        "(Client.Timeout exceeded while awaiting headers)"
+    )
 
 
 def test_dead_address(tmp_path: Path, make_server: Callable[..., Server]) -> None:

@@ -17,13 +17,14 @@ from kapiserver.apiserver.aggregation.back_ends import (
     user_headers,
 )
 from kapiserver.apiserver.aggregation.service_resolver import Unresolved
-from kapiserver.apiserver.http_client.errors import error_text
+from kapiserver.apiserver.http_client.errors import CONNECTING, error_text, was_connecting
 
 ATTEMPTS = 5
 """Attempts of one check, each of which may reach another endpoint; one success is enough."""
 SECONDS = 5.0
 """The time of one attempt."""
-_TIMED_OUT = "net/http: request canceled (Client.Timeout exceeded while awaiting headers)"
+_CANCELED = "net/http: request canceled"
+_TIMED_OUT = "(Client.Timeout exceeded while awaiting headers)"
 
 
 async def discovery_failure(back_ends: BackEnds, api_service: APIService) -> str:
@@ -55,8 +56,9 @@ async def _attempt(back_ends: BackEnds, api_service: APIService) -> str:
     try:
         async with asyncio.timeout(SECONDS):
             status = await _status(back_ends, back_end, api_service.path)
-    except TimeoutError:
-        return f'failing or missing response from {url}: Get "{url}": {_TIMED_OUT}'
+    except TimeoutError as error:
+        text = f"{_CANCELED} {CONNECTING}" if was_connecting(error) else _CANCELED
+        return f'failing or missing response from {url}: Get "{url}": {text} {_TIMED_OUT}'
     except (OSError, ValueError) as error:
         text = error_text(error, back_end.dialled)
         return f'failing or missing response from {url}: Get "{url}": {text}'

@@ -56,6 +56,15 @@ _CONNECT_ERRORS = {
 }
 
 
+CONNECTING = "while waiting for connection"
+"""The note of a cancellation that ended a request before its connection was open."""
+
+
+def was_connecting(error: TimeoutError) -> bool:
+    """Report whether the time limit of a caller ended a request before its connection was open."""
+    return CONNECTING in getattr(error.__cause__, "__notes__", ())
+
+
 def error_text(error: Exception, dialled: Dialled, *, name: str = "") -> str:
     """Return Go's message for an error of a request to a server. `name` is the name that was looked
     up, if it is not that of the host."""

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 from kapiserver.apiserver.http_client.addresses import Guard, Resolver
 from kapiserver.apiserver.http_client.connection import Connection, HttpResponse, Outgoing
 from kapiserver.apiserver.http_client.errors import (
+    CONNECTING,
     ConnectTimeout,
     Dialled,
     Disconnected,
@@ -155,6 +156,9 @@ class ConnectionPool:
                 return connection
         except TimeoutError as error:
             raise ConnectTimeout(str(error)) from None
+        except asyncio.CancelledError as error:
+            error.add_note(CONNECTING)
+            raise
 
     async def _open(
         self,

@@ -20,7 +20,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TypeAlias
 
 from kapiserver.apiserver.cluster_settings import LogicalClusterSettings
@@ -30,6 +30,12 @@ from kapiserver.clusters.running_cluster import RunningCluster
 from kapiserver.clusters.seats import Seats
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, Timer
+
+SETTLE_SECONDS = 1.0
+"""How long a cluster that makes room for another one waits for its controllers."""
+
+DRAIN_SECONDS = 5.0
+"""How long a cluster that closes waits for requests that execute; watches do not."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,14 +85,14 @@ class _Place:
         self.task: asyncio.Task[None] | None = None
 
     @property
+    def is_unused(self) -> bool:
+        """Whether the cluster is open, and nobody uses it."""
+        return not self.uses and not self.stop.is_set() and self.ready.done()
+
+    @property
     def is_idle(self) -> bool:
-        """Whether the cluster is open, nobody uses it, and its controllers have nothing to do."""
-        return (
-            not self.uses
-            and not self.stop.is_set()
-            and self.ready.done()
-            and self.ready.result().is_settled
-        )
+        """Whether nobody uses the cluster, and its controllers have nothing to do."""
+        return self.is_unused and self.ready.result().is_settled
 
 
 class OpenClusters:
@@ -121,6 +127,14 @@ class OpenClusters:
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._places
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the controllers of all open clusters have nothing to do, and none opens."""
+        return all(
+            place.ready.done() and place.ready.result().is_settled
+            for place in self._places.values()
+        )
 
     async def use(self, record: ClusterRecord) -> Use:
         """Open a cluster unless it is open, and return a use of it. Raises TooManyRequests if all
@@ -160,15 +174,23 @@ class OpenClusters:
                 return place
             if place is None and len(self._places) < self._max_open:
                 return self._open(record)
-            if place is None:
-                place = self._idle_longest()
-                if place is None:
-                    raise TooManyRequests("too many clusters are in use, please try again later")
-            await self._close(place)
+            if place is not None:  # it closes
+                await self._close(place)
+            else:
+                await self._make_room()
 
-    def _idle_longest(self) -> _Place | None:
-        idle = (place for place in self._places.values() if place.is_idle)
-        return min(idle, key=lambda place: place.idle_since, default=None)
+    async def _make_room(self) -> None:
+        """Close the cluster that has been unused for the longest time, unless it is used meanwhile.
+        Its controllers get a moment to end their work. Raises TooManyRequests if all are used."""
+        unused = [place for place in self._places.values() if place.is_unused]
+        place = min(unused, key=lambda place: place.idle_since, default=None)
+        if place is None:
+            raise TooManyRequests("too many clusters are in use, please try again later")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await place.ready.result().wait_settled()
+        if place.is_unused or place.stop.is_set():
+            await self._close(place)
 
     def _open(self, record: ClusterRecord) -> _Place:
         place = self._places[record.uid] = _Place(record, Seats(self._seats))
@@ -183,6 +205,9 @@ class OpenClusters:
             async with self._open_cluster(record) as running:
                 place.ready.set_result(running)
                 await place.stop.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(DRAIN_SECONDS):
+                        await place.seats.close()
                 await self._on_rest(record, running.next_due)
         except Exception as error:
             if place.ready.done():
@@ -223,7 +248,7 @@ class OpenClusters:
         elif place.is_idle and not self._has_work_soon(place):
             place.stop.set()
         else:
-            self._close_after(place, self._idle_seconds)
+            self._close_after(place, self._idle_seconds / 10)
 
     def _has_work_soon(self, place: _Place) -> bool:
         due = place.ready.result().next_due

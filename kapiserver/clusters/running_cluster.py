@@ -57,6 +57,13 @@ class RunningCluster:
             return False
         return self._controllers is None or self._controllers.settled
 
+    async def wait_settled(self) -> None:
+        """Wait until the controllers have nothing to do. Raises StorageError."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        if self._controllers is not None:
+            await self._controllers.wait_settled()
+
     @property
     def next_due(self) -> float | None:
         """The time at which a controller next has work that it has put off; None if none has."""

@@ -12,35 +12,43 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kapiserver.apiserver.errors import TooManyRequests
+from kapiserver.apiserver.errors import ServiceUnavailable, TooManyRequests
 
 WAITING_PER_SEAT = 50
 """Requests that may wait for each seat; more get 429."""
 
 
 class Seats:
-    """The seats of one cluster."""
+    """The seats of one cluster, until `close`."""
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
+        self._count = count
         self._waiting = 0
-        self._max_waiting = count * WAITING_PER_SEAT
+        self._is_closed = False
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[None]:
-        """Hold a seat until the block ends, which waits for one in the order of arrival. Raises
-        TooManyRequests if too many wait."""
-        if self._free.locked():
-            if self._waiting >= self._max_waiting:
-                raise TooManyRequests
-            self._waiting += 1
-            try:
-                await self._free.acquire()
-            finally:
-                self._waiting -= 1
-        else:
-            await self._free.acquire()
+        """Hold a seat until the block ends; wait for one in the order of arrival. Raises
+        TooManyRequests if too many wait, ServiceUnavailable if the cluster closes."""
+        if self._waiting >= self._count * WAITING_PER_SEAT:
+            raise TooManyRequests
+        self._waiting += 1
         try:
+            await self._free.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            if self._is_closed:
+                raise ServiceUnavailable("the cluster is being closed, please try again later")
             yield
         finally:
+            self._free.release()
+
+    async def close(self) -> None:
+        """Refuse those that wait and those that come, and wait until no request executes."""
+        self._is_closed = True
+        for _ in range(self._count):
+            await self._free.acquire()
+        for _ in range(self._count):
             self._free.release()

@@ -107,6 +107,17 @@ class LogicalClusters:
         """The number of clusters that are open in this process."""
         return len(self._open_clusters)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the controllers of the open clusters have nothing to do at this time of the
+        clock."""
+        return self._open_clusters.is_settled
+
+    def is_open(self, name: str) -> bool:
+        """Whether a cluster is open in this process."""
+        record = self._running_controller.records.get(name)
+        return record is not None and record.uid in self._open_clusters
+
     # Requests.
 
     async def handle(self, request: Request) -> AnyResponse:

@@ -1,0 +1,249 @@
+"""When logical clusters open, rest and wake. The test moves the time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kapiserver.api.resource_client import StatusError
+from kapiserver.apiserver.config import Config
+from kapiserver.app import serve
+from kapiserver.client import Client, Resource
+from kapiserver.clusters.service import AdministratorAccess, LogicalClusters
+from kapiserver.parts import Parts
+from tests.clock import ManualClock
+
+IDLE = 300.0
+STEP = 10.0
+START = datetime(2026, 1, 1, 12, 10, tzinfo=UTC).timestamp()
+
+
+class Served:
+    """A server with logical clusters whose clock the test moves."""
+
+    def __init__(self, url: str, clusters: LogicalClusters, clock: ManualClock) -> None:
+        self.url = url
+        self.clusters = clusters
+        self.clock = clock
+
+    def client(self, access: AdministratorAccess) -> Client:
+        """Return a client of a cluster, which has to be entered."""
+        return Client(access.url, token=access.token)
+
+    async def status(self, name: str) -> Any:
+        """Return the status of a Cluster."""
+        async with Client(self.url) as client:
+            resource = client.resource("clusters.kapiserver.dev/v1", "clusters")
+            return (await resource.get(name))["status"]
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass, in steps, between which controllers do their work."""
+        for _ in range(int(seconds // STEP)):
+            self.clock.advance(STEP)
+            await eventually(lambda: self.clusters.is_settled)
+
+
+@asynccontextmanager
+async def serving(**settings: Any) -> AsyncIterator[Served]:
+    clock = ManualClock(START)
+    defaults = {"secure_port": None, "insecure_port": 0, "enable_logical_clusters": True}
+    async with serve(Config.of(**defaults | settings), Parts(clock=clock)) as running:
+        assert running.clusters is not None
+        yield Served(running.url, running.clusters, clock)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, which other tasks bring about."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - there is no event for all that the tests wait for
+            await asyncio.sleep(0.001)
+
+
+def maps(client: Client) -> Resource:
+    return client.resource("v1", "configmaps", namespace="default")
+
+
+async def create(client: Client, name: str) -> None:
+    await maps(client).create({"metadata": {"name": name}})
+
+
+def test_a_cluster_opens_and_rests() -> None:
+    """A cluster is open from its first request until nobody has used it for the idle time; then a
+    request opens it again, and its objects are there."""
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a")
+            assert served.clusters.open_count == 0
+            async with served.client(access) as client:
+                await create(client, "x")
+                assert served.clusters.open_count == 1
+                await served.pass_time(IDLE * 2 / 3)
+                await maps(client).get("x")
+                await served.pass_time(IDLE * 2 / 3)
+                assert served.clusters.open_count == 1
+                await served.pass_time(IDLE)
+                await eventually(lambda: served.clusters.open_count == 0)
+                assert (await maps(client).get("x"))["metadata"]["name"] == "x"
+                assert served.clusters.open_count == 1
+            assert "wakeTime" not in await served.status("a")
+
+    asyncio.run(run())
+
+
+def test_a_watch_keeps_a_cluster_open() -> None:
+    """A cluster does not rest while a client watches."""
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a")
+            async with served.client(access) as client:
+                watch = maps(client).watch()
+                first = asyncio.create_task(anext(watch))
+                await eventually(lambda: served.clusters.open_count == 1)
+                await served.pass_time(3 * IDLE)
+                assert served.clusters.open_count == 1
+                await create(client, "x")
+                while (event := await first).object["metadata"]["name"] != "x":
+                    first = asyncio.create_task(anext(watch))
+                assert event.type == "ADDED"
+                await watch.aclose()
+            await served.pass_time(2 * IDLE)
+            await eventually(lambda: served.clusters.open_count == 0)
+
+    asyncio.run(run())
+
+
+def test_the_clock_wakes_a_cluster() -> None:
+    """A cluster with a CronJob rests until the next run; the time is in its status."""
+    cron_job = {
+        "metadata": {"name": "hourly"},
+        "spec": {
+            "schedule": "0 * * * *",
+            "jobTemplate": {
+                "spec": {
+                    "template": {
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "containers": [{"name": "c", "image": "i"}],
+                        }
+                    }
+                }
+            },
+        },
+    }
+
+    async def run() -> None:
+        async with serving(controllers=("*", "cronjob-controller")) as served:
+            access = await served.clusters.create("a")
+            async with served.client(access) as client:
+                crons = client.resource("batch/v1", "cronjobs", namespace="default")
+                await crons.create(cron_job)
+            await served.pass_time(2 * IDLE)
+            await eventually(lambda: served.clusters.open_count == 0)
+            wake_time = (await served.status("a"))["wakeTime"]
+            assert wake_time == "2026-01-01T13:00:01Z"
+            served.clock.advance(datetime.fromisoformat(wake_time).timestamp() - served.clock.now())
+            await eventually(lambda: served.clusters.open_count == 1)
+            async with served.client(access) as client:
+                jobs = client.resource("batch/v1", "jobs", namespace="default")
+                async with asyncio.timeout(30):
+                    while not (await jobs.list())["items"]:
+                        pass
+
+    asyncio.run(run())
+
+
+def test_places() -> None:
+    """With all places taken, an idle cluster makes room; while all are in use, others get 429."""
+
+    async def run() -> None:
+        async with serving(logical_cluster_max_open=2) as served:
+            one, two, three = [await served.clusters.create(name) for name in ("a", "b", "c")]
+            async with served.client(one) as first, served.client(two) as second:
+                await create(first, "x")
+                watch = maps(second).watch()
+                event = asyncio.create_task(anext(watch))
+                await eventually(lambda: served.clusters.open_count == 2)
+                async with served.client(three) as third:
+                    held = maps(third).watch()
+                    held_event = asyncio.create_task(anext(held))
+                    await eventually(lambda: not served.clusters.is_open("a"))
+                    await eventually(lambda: served.clusters.is_open("c"))
+                    with pytest.raises(StatusError) as caught:
+                        await maps(first).get("x")
+                    assert caught.value.code == 429
+                    assert caught.value.reason == "TooManyRequests"
+                    for task in (event, held_event):
+                        task.cancel()
+                        await asyncio.wait([task])
+                    await watch.aclose()
+                    await held.aclose()
+
+    asyncio.run(run())
+
+
+def test_many_first_requests() -> None:
+    """Requests that arrive together open a cluster once; those that give up cancel nothing."""
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a")
+            async with served.client(access) as client:
+                tasks = [asyncio.create_task(maps(client).list()) for _ in range(20)]
+                await asyncio.sleep(0)
+                for task in tasks[:10]:
+                    task.cancel()
+                results = await asyncio.gather(*tasks, return_exceptions=True)
+                assert [type(result) for result in results[10:]] == [dict] * 10
+                assert served.clusters.open_count == 1
+
+    asyncio.run(run())
+
+
+def test_a_deleted_cluster_that_is_in_use() -> None:
+    """Deleting a cluster ends its watches, and later requests meet no cluster."""
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a")
+            async with served.client(access) as client:
+                await create(client, "x")
+                events = []
+
+                async def watch() -> None:
+                    async for event in maps(client).watch():
+                        events.append(event)
+
+                watching = asyncio.create_task(watch())
+                await eventually(lambda: events)
+                await served.clusters.delete("a")
+                await watching
+                with pytest.raises(StatusError) as caught:
+                    await maps(client).list()
+                assert caught.value.code == 404
+            assert served.clusters.open_count == 0
+
+    asyncio.run(run())
+
+
+def test_a_cluster_that_is_deleted_while_it_opens() -> None:
+    """A request that waits for a cluster to open gets an answer when it is deleted meanwhile."""
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a")
+            async with served.client(access) as client:
+                request = asyncio.create_task(maps(client).list())
+                await eventually(lambda: served.clusters.open_count == 1)
+                await served.clusters.delete("a")
+                (result,) = await asyncio.gather(request, return_exceptions=True)
+                assert isinstance(result, dict) or result.code in (404, 503)
+            assert served.clusters.open_count == 0
+
+    asyncio.run(run())

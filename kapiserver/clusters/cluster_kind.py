@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -29,7 +31,8 @@ class ClusterRecord(Struct, frozen=True, kw_only=True):
     phase       "" before it is prepared, then READY, and TERMINATING
     template    the template whose objects it shares; "" before it is prepared
     max_objects its quota; None: no limit
-    wake_time   when a controller in it has work next, in seconds since the epoch; None: never
+    wake_time   when a controller in it has work next; None: never
+    changed_at  when the phase changed, in seconds since the epoch; 0 if that is not known
     """
 
     name: str
@@ -40,6 +43,7 @@ class ClusterRecord(Struct, frozen=True, kw_only=True):
     has_finalizer: bool
     max_objects: int | None
     wake_time: str | None
+    changed_at: float
 
     @property
     def is_open_to_requests(self) -> bool:
@@ -59,7 +63,15 @@ def record_of(tree: Tree) -> ClusterRecord:
         has_finalizer=FINALIZER in finalizers_of(tree),
         max_objects=value_at(tree, "spec", "quota", "objects"),
         wake_time=status.get("wakeTime"),
+        changed_at=_changed_at(status),
     )
+
+
+def _changed_at(status: Tree) -> float:
+    for condition in status.get("conditions") or ():
+        with suppress(ValueError):  # somebody else has written the status
+            return datetime.fromisoformat(condition["lastTransitionTime"]).timestamp()
+    return 0.0
 
 
 def cluster(name: str, max_objects: int | None = None) -> Tree:

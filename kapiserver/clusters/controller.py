@@ -149,8 +149,9 @@ class ClusterController(Controller[str]):
         if await update_object(self._clusters, name, _with_finalizer, uid=uid) is None:
             return  # it has been deleted
         await self._create_secret(record)
-        template = self._space.templates.current
-        await self._space.templates.get(template)  # another release cannot make it later
+        templates = self._space.templates
+        template = await templates.get(templates.current)  # another release cannot make it later
+        await templates.copy_rows(template, self._space.root_of(record))
         now = timestamp(self.clock.now())
 
         def ready(tree: Tree) -> Tree:
@@ -158,7 +159,7 @@ class ClusterController(Controller[str]):
             status = {
                 "phase": READY,
                 "url": f"{self._space.url}/{RESOURCE}/{name}",
-                "template": old.get("template") or template,
+                "template": templates.current,
                 "conditions": [_condition("True", "Prepared", "", now)],
             }
             return {**tree, "status": {**old, **status}}
@@ -192,8 +193,11 @@ class ClusterController(Controller[str]):
 
         if record.phase != TERMINATING:
             await update_object(self._clusters, name, terminating, subresource="status", uid=uid)
-            if self._space.kv.shared:
-                self.queue.add_after(name, CLOSED_SECONDS)
+            return  # the change of the status queues it again
+        if self._space.kv.shared:
+            left = record.changed_at + CLOSED_SECONDS - self.clock.now()
+            if left > 0:
+                self.queue.add_after(name, left)
                 return
         await delete_rows(self._space.kv, f"{self._space.root_of(record)}/")
         with suppress_reason("NotFound"):

@@ -171,7 +171,7 @@ class LogicalClusters:
         server, root = self._management.server, f"{self._root}/{record.uid}"
         secret = await self._secrets.get(record.name)
         template = await self._templates.get(record.template)
-        kv: KV = OverlayStore(self.store, template.rows, root=root)
+        kv: KV = OverlayStore(self.store, template.shared, root=root)
         if record.max_objects is not None:
             kv = QuotaStore(kv, self.store, root=root, limit=record.max_objects)
         parts = Parts(

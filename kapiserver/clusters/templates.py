@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 
 import msgspec
@@ -42,7 +42,8 @@ from kapiserver.storage.cache.shared_trees import SharedTrees
 from kapiserver.storage.concurrency.manual_clock import ManualClock
 from kapiserver.storage.encryption.transformers import IDENTITY, GroupResource
 from kapiserver.storage.errors import Corrupt, KeyExists
-from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.kv.contract import KV, KeyValue
+from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 from kapiserver.storage.wrappers.overlay_store import BaseRows
 
 _ROOT = "/template"
@@ -56,10 +57,22 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 class Template(Struct, frozen=True):
-    """The rows of the objects of a new cluster, and their trees."""
+    """The objects of a new cluster.
 
-    rows: BaseRows
+    shared      the rows that clusters share, and their trees
+    copied      the values of the other rows by key without the root, which each cluster gets
+    """
+
+    shared: BaseRows
     trees: SharedTrees
+    copied: Mapping[str, bytes]
+
+
+class _Stored(Struct, frozen=True):
+    """The values of a template by key, as its row has them."""
+
+    shared: dict[str, bytes]
+    copied: dict[str, bytes]
 
 
 class Templates:
@@ -108,22 +121,37 @@ class Templates:
         key = f"{self._root}/{name}"
         item = (await self._kv.get(key)).item
         if item is None and name == self.current:
-            values = await self._make()
-            data = zlib.compress(msgspec.msgpack.encode(values))
+            data = zlib.compress(msgspec.msgpack.encode(await self._make()))
             with suppress(KeyExists):  # another server has made it at the same time
                 await self._kv.create(key, data)
             item = (await self._kv.get(key)).item
         if item is None:
             raise Corrupt(f"{key}: the template is not stored")
         try:
-            decoded = msgspec.msgpack.decode(zlib.decompress(item.value), type=dict[str, bytes])
+            stored = msgspec.msgpack.decode(zlib.decompress(item.value), type=_Stored)
         except (zlib.error, msgspec.MsgspecError) as error:
             raise Corrupt(f"{key}: {error}") from error
-        rows = BaseRows(item.revision, decoded)
-        return Template(rows, SharedTrees(decoded.values(), item.revision))
+        return Template(
+            BaseRows(item.revision, stored.shared),
+            SharedTrees(stored.shared.values(), item.revision),
+            stored.copied,
+        )
 
-    async def _make(self) -> Mapping[str, bytes]:
-        """Start a cluster in memory, and return the rows of its objects by key without the root."""
+    async def copy_rows(self, template: Template, root: str) -> None:
+        """Create the rows below a root that a new cluster does not share, encrypted. Raises
+        StorageError."""
+        encryption = self._management.encryption
+        for key, value in template.copied.items():
+            resource = self._management.server.scheme.resource_at(key.removeprefix("/"))
+            transformer = None
+            if encryption is not None and resource is not None:
+                transformer = encryption.transformer_for(resource.group, resource.name)
+            kv = self._kv if transformer is None else EncryptedStore(self._kv, transformer)
+            with suppress(KeyExists):  # an earlier attempt, or another server
+                await kv.create(f"{root}{key}", value)
+
+    async def _make(self) -> _Stored:
+        """Start a cluster in memory, and return the rows of its objects."""
         server = self._management.server
         clock = ManualClock(server.clock.now() - _START_SECONDS)
         config = cluster_config(server.config, root=_ROOT, name="")
@@ -143,24 +171,24 @@ class Templates:
                 await manager.wait_settled()
                 clock.advance(_START_SECONDS / 2)
             await manager.wait_settled()
-            items = (await kv.range(f"{_ROOT}/")).items
-            return {
-                key: item.value
-                for item in items
-                if self._is_shared(cluster, key := item.key.removeprefix(_ROOT))
-            }
+            return self._divide(cluster, (await kv.range(f"{_ROOT}/")).items)
 
-    def _is_shared(self, cluster: Cluster, key: str) -> bool:
-        """Return whether a row is an object that clusters may share. One that is encrypted at rest
-        may not, because a value decrypts under its own key alone."""
-        resource = cluster.server.scheme.resource_at(key.removeprefix("/"))
-        if resource is None:
-            return False
+    def _divide(self, cluster: Cluster, items: Sequence[KeyValue]) -> _Stored:
+        """Return the rows of objects. Those that are encrypted at rest are not shared, because a
+        value decrypts under its own key alone."""
         encryption = self._management.encryption
-        group_resource = GroupResource(resource.group, resource.name)
-        if group_resource in _TEMPORARY:
-            return False
-        return encryption is None or encryption.current_transformer(group_resource) is IDENTITY
+        stored = _Stored({}, {})
+        for item in items:
+            key = item.key.removeprefix(_ROOT)
+            resource = cluster.server.scheme.resource_at(key.removeprefix("/"))
+            if resource is None:
+                continue
+            name = GroupResource(resource.group, resource.name)
+            if name in _TEMPORARY:
+                continue
+            is_shared = encryption is None or encryption.current_transformer(name) is IDENTITY
+            (stored.shared if is_shared else stored.copied)[key] = item.value
+        return stored
 
 
 async def _bind_administrators(cluster: Cluster) -> None:

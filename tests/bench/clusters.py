@@ -1,0 +1,251 @@
+"""Thousands of logical clusters in one server: what do they cost, and do they delay each other?
+
+    python -m tests.bench.clusters --clusters 10000 --active 200 --plot FILE.svg
+
+Creates clusters, opens some of them one after the other, lets all of them answer requests in turns,
+and at last measures the latency of one cluster while many clients of another one list and create.
+Memory is that of the server process (VmRSS), CPU that of the server. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tests.bench.client import Connection, Target, connections, spread
+from tests.bench.objects import configmap
+from tests.bench.plots import line_chart
+from tests.bench.processes import cpu_seconds, resident_mib
+from tests.bench.servers import STORES, server, store
+
+CLUSTERS = "/apis/clusters.kapiserver.dev/v1/clusters"
+SECRETS = "/api/v1/namespaces/kapiserver-clusters/secrets"
+MAPS = "/api/v1/namespaces/default/configmaps"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+SETTLE_SECONDS = 8.0
+"""The time in which controllers that put work off at their start have done it."""
+
+
+def _name(number: int) -> str:
+    return f"c{number:05}"
+
+
+async def _create(target: Target, count: int) -> None:
+    """Create clusters, and wait until all are ready."""
+    begin, cpu, memory = time.perf_counter(), cpu_seconds(target.pids), resident_mib(target.pids)
+    async with connections(target, 16) as opened:
+
+        async def create(connection: Connection, number: int) -> None:
+            body = {
+                "apiVersion": "clusters.kapiserver.dev/v1",
+                "kind": "Cluster",
+                "metadata": {"name": _name(number)},
+                "spec": {},
+            }
+            response = await connection.request("POST", CLUSTERS, body)
+            assert response.status == 201, response.body
+
+        await spread(opened, range(count), create)
+        for number in range(count - 1, -1, -97):
+            while True:
+                path = f"{CLUSTERS}/{_name(number)}"
+                tree = json.loads((await opened[0].request("GET", path)).body)
+                if tree.get("status", {}).get("phase") == "Ready":
+                    break
+    cpu = cpu_seconds(target.pids) - cpu
+    memory = resident_mib(target.pids) - memory
+    print(
+        f"{count} clusters created in {time.perf_counter() - begin:.1f} s: "
+        f"{cpu / count * 1e3:.1f} ms of CPU and {memory / count * 1024:.1f} KiB each"
+    )
+
+
+async def _tokens(target: Target, count: int) -> list[str]:
+    async with connections(target, 1) as (connection,):
+        tokens = []
+        for number in range(count):
+            response = await connection.request("GET", f"{SECRETS}/{_name(number)}")
+            data = json.loads(response.body)["data"]
+            tokens.append(base64.b64decode(data["token"]).decode())
+        return tokens
+
+
+async def _open(target: Target, tokens: list[str]) -> list[tuple[float, float]]:
+    """Send the first request to each cluster, and return the memory by the number of clusters."""
+    before = resident_mib(target.pids)
+    first: list[float] = []
+    points = [(0.0, before)]
+    for number, token in enumerate(tokens):
+        async with connections(replace(target, token=token), 1) as (connection,):
+            cpu = cpu_seconds(target.pids)
+            path = f"/clusters/{_name(number)}/api/v1/namespaces"
+            response = await connection.request("GET", path)
+            first.append(cpu_seconds(target.pids) - cpu)
+            assert response.status == 200, response.body
+        if number % 10 == 9:
+            points.append((number + 1.0, resident_mib(target.pids)))
+    await asyncio.sleep(SETTLE_SECONDS)
+    memory = resident_mib(target.pids)
+    points.append((float(len(tokens)), memory))
+    print(
+        f"{len(tokens)} clusters opened: first answer {statistics.median(first) * 1e3:.1f} ms of "
+        f"CPU (median; 99 % {statistics.quantiles(first, n=100)[98] * 1e3:.1f}), "
+        f"{(memory - before) / len(tokens):.2f} MiB each; the server has {memory:.0f} MiB"
+    )
+    cpu = cpu_seconds(target.pids)
+    await asyncio.sleep(5)
+    print(f"idle, all open: {(cpu_seconds(target.pids) - cpu) / 5:.1%} of a core")
+    return points
+
+
+async def _use(target: Target, tokens: list[str], seconds: float) -> None:
+    """Let all open clusters answer in turns."""
+    numbers = itertools.cycle(range(len(tokens)))
+    sent = 0
+    begin, cpu = time.perf_counter(), cpu_seconds(target.pids)
+    end = begin + seconds
+
+    async def send(connection: Connection) -> None:
+        nonlocal sent
+        while time.perf_counter() < end:
+            number = next(numbers)
+            connection.target = replace(target, token=tokens[number])
+            prefix = f"/clusters/{_name(number)}{MAPS}"
+            sent += 1
+            if sent % 4:
+                response = await connection.request("GET", f"{prefix}?limit=10")
+            else:
+                response = await connection.request("POST", prefix, configmap(f"m{sent}"))
+            assert response.status in (200, 201), response.body
+
+    async with connections(target, 16) as opened:
+        await asyncio.gather(*map(send, opened))
+    cpu = cpu_seconds(target.pids) - cpu
+    print(
+        f"all in turns, 3 lists for each create: {sent / seconds:.0f} per s, "
+        f"{cpu / sent * 1e6:.0f} us of CPU each"
+    )
+
+
+async def _latencies(target: Target, token: str, seconds: float) -> list[float]:
+    """Read an object of the first cluster 20 times a second, and return the seconds of each."""
+    latencies = []
+    async with connections(replace(target, token=token), 1) as (connection,):
+        start = time.perf_counter()
+        for number in itertools.count():
+            due = start + number / 20
+            if due >= start + seconds:
+                return latencies
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            sent = time.perf_counter()
+            path = f"/clusters/{_name(0)}/api/v1/namespaces/default"
+            assert (await connection.request("GET", path)).status == 200
+            latencies.append(time.perf_counter() - sent)
+    return latencies
+
+
+async def flood(target: Target, count: int) -> None:
+    """List and create in the second cluster on many connections until the process is ended."""
+    os.nice(10)
+
+    async def send(connection: Connection, number: int) -> None:
+        while True:
+            if number % 2:
+                response = await connection.request("GET", f"/clusters/{_name(1)}{ROLES}")
+            else:
+                body = configmap(f"f{time.time_ns()}-{number}")
+                response = await connection.request("POST", f"/clusters/{_name(1)}{MAPS}", body)
+            if response.status == 429:
+                await asyncio.sleep(1.0)
+
+    async with connections(target, count) as opened:
+        await asyncio.gather(*map(send, opened, itertools.count()))
+
+
+async def _share(target: Target, tokens: list[str], options: argparse.Namespace) -> None:
+    """Measure the latency of one cluster, alone and beside a flood of another one."""
+
+    def text(latencies: list[float]) -> str:
+        latencies = latencies[20:]  # the flood connects first
+        highest = statistics.quantiles(latencies, n=100)[98]
+        return f"{statistics.median(latencies) * 1e3:.1f} / {highest * 1e3:.1f} ms"
+
+    quiet = await _latencies(target, tokens[0], options.seconds)
+    command = [
+        sys.executable, "-m", "tests.bench.clusters", "--flood", str(options.connections),
+        "--target", f"{target.port},{tokens[1]},{target.ca_file}",
+    ]  # fmt: skip
+    process = subprocess.Popen(command)  # noqa: ASYNC220 - it starts in a millisecond
+    try:
+        flooded = await _latencies(target, tokens[0], options.seconds)
+    finally:
+        process.terminate()
+        process.wait(30)
+    print(
+        f"GET of one cluster, p50 / p99: {text(quiet)} alone, {text(flooded)} beside "
+        f"{options.connections} clients of another one"
+    )
+
+
+async def measure(target: Target, folder: Path, options: argparse.Namespace) -> None:
+    """Run all steps."""
+    await _create(target, options.clusters)
+    size = sum(file.stat().st_size for file in (folder / "server" / "data").glob("kapiserver.db*"))
+    print(f"files of the store: {size / 1e6:.0f} MB")
+    tokens = await _tokens(target, options.active)
+    points = await _open(target, tokens)
+    await _use(target, tokens, options.seconds)
+    await _share(target, tokens, options)
+    if options.plot is not None:
+        title = "memory of the server by the number of open clusters"
+        lines = {"memory": points}
+        options.plot.write_text(line_chart(title, lines, unit=" MiB", across=" clusters"))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--storage", choices=STORES, default="sqlite")
+    parser.add_argument("--clusters", type=int, default=10_000)
+    parser.add_argument("--active", type=int, default=200)
+    parser.add_argument("--seconds", type=int, default=10, help="of each phase under load")
+    parser.add_argument("--connections", type=int, default=64, help="of the flood")
+    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--flags", nargs="*", default=[], help="of the server, without dashes")
+    parser.add_argument("--flood", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--target", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the bench, or its flood."""
+    options = _arguments()
+    if options.flood:
+        port, token, ca_file = options.target.split(",")
+        target = Target(host="127.0.0.1", port=int(port), token=token, ca_file=ca_file, pids=[])
+        asyncio.run(flood(target, options.flood))
+        return
+    flags = [
+        "--enable-logical-clusters", "--logical-cluster-max-open", str(options.active + 1),
+        *(f"--{flag}" for flag in options.flags),
+    ]  # fmt: skip
+    with (
+        tempfile.TemporaryDirectory() as name,
+        store(options.storage, Path(name)) as below,
+        server(Path(name) / "server", below, flags) as (target, _),
+    ):
+        asyncio.run(measure(target, Path(name), options))
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ Everything comes from signatures and docstrings.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ def _members(type_: type) -> Iterator[tuple[str, str]]:
                 )
             if name.startswith("_") or not _text(value):
                 continue
-            if isinstance(value, property):
+            if isinstance(value, property | functools.cached_property):
                 yield code(name), text
             elif inspect.isroutine(value):
                 yield code(f"{name}({', '.join(_arguments(value))})"), text

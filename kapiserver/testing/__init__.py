@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kapiserver.testing.fixtures.clients import KubeClients
+    from kapiserver.testing.fixtures.clusters import TestCluster, TestClusters
     from kapiserver.testing.fixtures.environment import use_kubeconfig
     from kapiserver.testing.fixtures.namespace import TestNamespace
     from kapiserver.testing.fixtures.users import TestUser, Users
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KubeClients",
+    "TestCluster",
+    "TestClusters",
     "TestNamespace",
     "TestServer",
     "TestUser",
@@ -35,6 +38,8 @@ __all__ = [
 
 _MODULES = {
     "KubeClients": "fixtures.clients",
+    "TestCluster": "fixtures.clusters",
+    "TestClusters": "fixtures.clusters",
     "TestNamespace": "fixtures.namespace",
     "TestServer": "server",
     "TestUser": "fixtures.users",

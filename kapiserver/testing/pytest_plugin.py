@@ -18,6 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from kapiserver.api.types import Tree
     from kapiserver.testing.fixtures.clients import KubeClients
+    from kapiserver.testing.fixtures.clusters import TestCluster, TestClusters
     from kapiserver.testing.fixtures.existing_cluster import ExistingCluster
     from kapiserver.testing.fixtures.namespace import TestNamespace
     from kapiserver.testing.fixtures.users import TestUser, Users
@@ -166,6 +167,34 @@ def kube_session(
         yield namespace
 
 
+@pytest.fixture
+def kube_clusters(
+    request: pytest.FixtureRequest,
+    kube_settings: Mapping[str, Any],
+    _kube_session_servers: Callable[[Mapping[str, Any]], TestServer | ExistingCluster],
+) -> Iterator[TestClusters]:
+    """Creates clusters for this test, `kube_clusters.create()`, on a server that all tests of the
+    session with the same settings share: a `kapiserver.testing.TestClusters`. Each has objects,
+    definitions and roles of its own."""
+    from kapiserver.testing.fixtures.clusters import TestClusters
+    from kapiserver.testing.server import TestServer
+
+    settings = {**_settings(request, kube_settings), "enable_logical_clusters": True}
+    server = _kube_session_servers(settings)
+    if not isinstance(server, TestServer):
+        pytest.skip("needs a test server, which has logical clusters")
+    request.node.stash.setdefault(_SERVERS, []).append(server)
+    with TestClusters(server) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def kube_cluster(kube_clusters: TestClusters) -> TestCluster:
+    """A fresh cluster, of `kube_clusters`: a `kapiserver.testing.TestCluster`. The fixtures
+    `kubeconfig`, `kube_client` and those that use them have this cluster."""
+    return kube_clusters.create()
+
+
 @pytest.fixture(scope="session")
 def _kube_session_servers(
     request: pytest.FixtureRequest,
@@ -198,10 +227,13 @@ def _kube_session_servers(
 @pytest.fixture
 def _kube_namespace(request: pytest.FixtureRequest) -> TestNamespace:
     """The namespace of kube_session if the test uses it or the option names a cluster, otherwise
-    `default` of kube_apiserver."""
+    `default` of kube_cluster or kube_apiserver."""
     from kapiserver.testing.fixtures.namespace import TestNamespace
 
     names = request.fixturenames
+    if "kube_cluster" in names:
+        cluster: TestCluster = request.getfixturevalue("kube_cluster")
+        return cluster.namespace
     has_cluster = request.config.getoption(CLUSTER_OPTION) is not None
     if (has_cluster or "kube_session" in names) and "kube_apiserver" not in names:
         namespace: TestNamespace = request.getfixturevalue("kube_session")

@@ -226,13 +226,14 @@ class TestServer(Controls):
         """The text of the kubeconfig, YAML."""
         return self.kubeconfig.read_text()
 
-    def write_kubeconfig(self, namespace: str, *, token: str = "") -> Path:
+    def write_kubeconfig(self, namespace: str, *, token: str = "", url: str = "") -> Path:
         """Write a kubeconfig whose context names the namespace; return its path. It is that of an
-        administrator, or of the user with the token. The file is deleted with the server."""
+        administrator, or of the user with the token; `url` is that of a logical cluster. The file
+        is deleted with the server."""
         running = self.running
         credentials = running.credentials
         text = kubeconfig(
-            url=running.url, credentials=credentials, namespace=namespace, token=token
+            url=url or running.url, credentials=credentials, namespace=namespace, token=token
         )
         user = f"-{secrets.token_hex(4)}" if token else ""
         path = self._folder / f"{namespace}{user}.kubeconfig"

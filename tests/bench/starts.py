@@ -5,6 +5,8 @@ Prints medians of CPU time in milliseconds, with the lowest and the highest:
     in one process      the import of `kapiserver.testing`, the first TestServer, the later ones;
                         each until it is ready, then until its controllers have done what a start
                         causes (the first write waits for it), then its stop
+    clusters            a cluster on a running TestServer for each test, in place of a server: its
+                        creation, its first answer, its deletion
     envtest             the programs `etcd` and `kube-apiserver` that `kapiserver envtest` writes,
                         with the flags of controller-runtime, until /health and /healthz answer;
                         beside them the import alone, and the elapsed time of the pair
@@ -58,11 +60,38 @@ for number in range({LATER_SERVERS + 1}):
         rows.append([f"{{name}}: {{part}}", time.process_time() - started])
 print(json.dumps(rows))
 """
+_CLUSTERS = f"""
+import json, time
+from urllib.request import Request, urlopen
+from kapiserver.testing import TestClusters, TestServer
+rows = []
+def step(name, run):
+    started = time.process_time()
+    result = run()
+    rows.append([name, time.process_time() - started])
+    return result
+def ask(target):
+    headers = {{"Authorization": f"Bearer {{target.token}}"}}
+    request = Request(f"{{target.url}}/api/v1/namespaces", headers=headers)
+    return urlopen(request, context=context).read()
+with TestServer(enable_logical_clusters=True) as server, TestClusters(server) as clusters:
+    context = server.ssl_context
+    for number in range({LATER_SERVERS + 1}):
+        name = "later clusters" if number else "first cluster"
+        cluster = step(f"{{name}}: created", clusters.create)
+        step(f"{{name}}: first answer", lambda: ask(cluster))
+        step(f"{{name}}: deleted", lambda: clusters.delete(cluster.name))
+for number in range({LATER_SERVERS}):
+    with TestServer() as server:
+        context = server.ssl_context
+        step("first answer of a later server", lambda: ask(server))
+print(json.dumps(rows))
+"""
 
 
-def in_one_process() -> Iterator[tuple[str, float]]:
+def in_one_process(program: str) -> Iterator[tuple[str, float]]:
     """Yield names and CPU seconds of the parts, of one process."""
-    command = [sys.executable, "-c", _IN_ONE_PROCESS]
+    command = [sys.executable, "-c", program]
     output = subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.PIPE, check=True).stdout
     yield from json.loads(output)
 
@@ -151,7 +180,8 @@ def main() -> None:
         for number in range(PROCESSES):
             folder = Path(name) / f"run-{number}"
             folder.mkdir()
-            for measure in (in_one_process(), envtest(assets, folder), imports()):
+            programs = map(in_one_process, (_IN_ONE_PROCESS, _CLUSTERS))
+            for measure in (*programs, envtest(assets, folder), imports()):
                 for row, seconds in measure:
                     figures[row].append(seconds * 1000)
             shutil.rmtree(folder)

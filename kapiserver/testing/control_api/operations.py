@@ -8,6 +8,7 @@ concern the server as a whole.
 from __future__ import annotations
 
 from kapiserver.testing.control_api.clock import CLOCK_OPERATIONS
+from kapiserver.testing.control_api.clusters import CLUSTER_OPERATIONS
 from kapiserver.testing.control_api.faults import FAULT_OPERATIONS
 from kapiserver.testing.control_api.images import IMAGE_OPERATIONS
 from kapiserver.testing.control_api.metrics import METRICS_OPERATIONS
@@ -28,8 +29,8 @@ async def _settle(session: Session, _: Tree) -> Tree:
 
 
 async def _reset(session: Session, _: Tree) -> Tree:
+    await session.forget()
     await session.server.reset_async()
-    session.users.forget()
     return {}
 
 
@@ -49,6 +50,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *IMAGE_OPERATIONS,
     *STATE_OPERATIONS,
     *USER_OPERATIONS,
+    *CLUSTER_OPERATIONS,
     Operation(
         name="settle",
         method="POST",
@@ -62,8 +64,8 @@ OPERATIONS: tuple[Operation, ...] = (
         name="reset",
         method="POST",
         path="/reset",
-        summary="Bring all objects back to the state after the start, remove all faults and "
-        "users, and forget requests and history. The clock goes on.",
+        summary="Bring all objects back to the state after the start, remove all faults, "
+        "users and clusters, and forget requests and history. The clock goes on.",
         run=_reset,
         result=EMPTY_RESULT,
     ),

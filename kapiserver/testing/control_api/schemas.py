@@ -175,4 +175,12 @@ USER = described(
         "kubeconfig": (STRING, "A file on the server's machine: a kubeconfig with the token."),
     }
 )
+CLUSTER = described(
+    {
+        "name": (STRING, "The name of the cluster."),
+        "url": (STRING, "The URL of its API."),
+        "token": (STRING, "A bearer token of its administrator."),
+        "kubeconfig": (STRING, "A file on the server's machine: a kubeconfig with the token."),
+    }
+)
 EMPTY_RESULT: Schema = {"type": "object", "maxProperties": 0}

@@ -5,8 +5,9 @@ Knows no HTTP.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 
@@ -16,18 +17,34 @@ from kapiserver.testing.fixtures.users import Users
 from kapiserver.testing.server import TestServer
 from kapiserver.testing.state.memory_store import Snapshot
 
+if TYPE_CHECKING:
+    from kapiserver.testing.fixtures.clusters import TestClusters
+
 Tree: TypeAlias = dict[str, Any]
 
 
 class Session:
-    """A running server, the users that clients have added, and the snapshots that they have taken,
-    by number."""
+    """A running server, the users and clusters that clients have added, and the snapshots that they
+    have taken, by number."""
 
     def __init__(self, server: TestServer) -> None:
         self.server = server
         self.users = Users(TestNamespace(server, "default", server.kubeconfig))
         self.snapshots: dict[int, Snapshot] = {}
         self.last_snapshot = 0
+
+    @functools.cached_property
+    def clusters(self) -> TestClusters:
+        """The clusters. Raises RuntimeError for a server without logical clusters."""
+        from kapiserver.testing.fixtures.clusters import TestClusters  # few servers have them
+
+        return TestClusters(self.server)
+
+    async def forget(self) -> None:
+        """Remove the users and clusters, when the server's objects are reset."""
+        self.users.forget()
+        if "clusters" in self.__dict__:
+            await self.clusters.delete_all_async()
 
 
 class Operation(Struct, frozen=True, kw_only=True):

@@ -94,8 +94,14 @@ class RatchetedError(FieldError, frozen=True):
     (KEP-4008)."""
 
 
+class NamedString(str):
+    """A value whose Go type is a string type with a name of its own: messages show it as JSON."""
+
+    __slots__ = ()
+
+
 def _format_value(value: Any) -> str:
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, NamedString):
         return quote(value)
     return go_value(value) if isinstance(value, bool | int | float) else json_text(value)
 

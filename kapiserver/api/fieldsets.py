@@ -257,14 +257,19 @@ def format_step(step: Step) -> str:
         return f".{content}"
     if kind == "k":
         keys = sorted(orjson.loads(content).items())
-        return (
-            "["
-            + ",".join(f"{name}={orjson.dumps(key_value).decode()}" for name, key_value in keys)
-            + "]"
-        )
+        return "[" + ",".join(f"{name}={_format_key(key_value)}" for name, key_value in keys) + "]"
     if kind == "v":
         return f"[={content}]"
     return f"[{content}]"
+
+
+def _format_key(value: Value) -> str:
+    """Format the value of a key as structured-merge-diff does, which writes maps without braces."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_format_key, value))}]"
+    if isinstance(value, dict):
+        return "".join(f"{name}={_format_key(item)}" for name, item in sorted(value.items()))
+    return orjson.dumps(value).decode()
 
 
 def validate(fields: Value, text: bytes | None) -> Fields:

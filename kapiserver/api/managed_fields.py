@@ -270,8 +270,6 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         managedFields. Returns `live` itself if nothing changes. Raises FieldConflicts and
         BadObject.
         """
-        if "managedFields" in (config.get("metadata") or {}):
-            raise BadObject("metadata.managedFields must be nil")
         current = deepcopy(self.schemas.empty(self.version)) if live is None else live
         managers = self._reconcile(_decode_or_empty(managed_fields_of(current)))
         live_object = _without_managed_fields(current)

@@ -231,7 +231,6 @@ def test_status_is_not_owned_through_the_object() -> None:
             [{"image": "a"}, {"image": "b"}],
             '.spec.template.spec.containers: duplicate entries for key [name=""]',
         ),
-        (("metadata", "managedFields"), [{}], "metadata.managedFields must be nil"),
     ],
 )
 def test_invalid_configurations(path: tuple[str, ...], value: Any, words: str) -> None:

@@ -186,7 +186,7 @@ def test_duplicate_keys(api, core):
     path = f"{core}/configmaps/a?fieldManager=me"
     strict = api.patch(f"{path}&fieldValidation=Strict", body, YAML)
     assert strict.status == 400
-    assert strict.message.startswith("error strict decoding YAML: ")
+    assert strict.message.startswith("error strict decoding patch: ")
     response = api.patch(path, body, YAML)
     assert response.status == 201
     assert len(response.warnings) == 1

@@ -59,7 +59,12 @@ CASES = (
         "crashes/second_secret", "create", "killed", r"secrets default/db-internal-tls: is missing"
     ),
     Case("crashes/resize", "grow", "killed", r"persistentvolumeclaims default/data-db-0"),
-    Case("crashes/finalizer_first", "delete", "killed", r"persistentvolumeclaims default/data-db"),
+    Case(
+        "crashes/finalizer_first",
+        "delete",
+        "killed|refused",
+        r"persistentvolumeclaims default/data-db",
+    ),
     Case("crashes/decommission", "scale_down", "killed", r"persistentvolumeclaims default/db-1"),
     Case("crashes/port_allocation", "two", "killed|response", r"3000[12]"),
     Case("crashes/already_exists", "create", "killed|response", r"Failed"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kapiserver.api.accessors import name_of
 from kapiserver.api.admissionregistration.declarative_rules import VALIDATING_BINDING
 from kapiserver.api.admissionregistration.validation.expressions import text_length
@@ -17,6 +19,7 @@ from kapiserver.api.admissionregistration.validation.webhooks import (
     validate_webhooks_update,
 )
 from kapiserver.api.errors import FieldError
+from kapiserver.api.metadata_validation import any_finalizers
 from kapiserver.api.strategy import (
     STATUS_METADATA,
     GenerationStrategy,
@@ -54,6 +57,9 @@ class _AdmissionStrategy(Strategy):
         if self._reserves_names and name.endswith(STATIC_SUFFIX):
             messages.append(_RESERVED)
         return messages
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return any_finalizers(finalizers)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         is_static = name_of(new).endswith(STATIC_SUFFIX)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kapiserver.api import names
 from kapiserver.api.accessors import value_at
 from kapiserver.api.apiregistration.validation import validate_api_service, validate_status_update
 from kapiserver.api.errors import FieldError
+from kapiserver.api.metadata_validation import any_finalizers
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -18,6 +21,9 @@ class APIServiceStrategy(SpecStrategy):
 
     def check_name(self, name: str) -> list[str]:
         return names.path_segment(name)
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return any_finalizers(finalizers)
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)

@@ -14,7 +14,15 @@ from kapiserver.api.core.validation.resources import (
     amount,
     validate_container_resource_name,
 )
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.errors import (
+    FieldError,
+    NamedString,
+    Path,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -169,7 +177,8 @@ def _validate_target(target: Tree, path: Path) -> Iterator[FieldError]:
     if not type_:
         yield required(path / "type", "must specify a metric target type")
     if type_ not in _TARGETS:
-        yield invalid(path / "type", type_, "must be either Utilization, Value, or AverageValue")
+        detail = "must be either Utilization, Value, or AverageValue"
+        yield invalid(path / "type", NamedString(type_), detail)
     for name in ("value", "averageValue"):
         if target.get(name) is not None and amount(target[name]) <= 0:
             yield invalid(path / name, target[name], "must be positive")

@@ -240,6 +240,15 @@ def _default_namespace(namespace: Tree) -> None:
         metadata["labels"] = dict(sorted({**labels, NAMESPACE_LABEL: name}.items()))
 
 
+def _default_node_spec(spec: Tree) -> None:
+    # Old clients know podCIDR only. It is the first of podCIDRs, and wins if they differ.
+    cidr, cidrs = spec.get("podCIDR"), spec.get("podCIDRs")
+    if cidr and (not cidrs or cidrs[0] != cidr):
+        spec["podCIDRs"] = [cidr]
+    elif cidrs and not cidr:
+        spec["podCIDR"] = cidrs[0]
+
+
 def _default_node_status(status: Tree) -> None:
     if status.get("allocatable") is None and status.get("capacity"):
         status["allocatable"] = dict(status["capacity"])
@@ -292,6 +301,7 @@ DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.LimitRangeItem: _default_limit_range_item,
     v1.Namespace: _default_namespace,
     v1.NamespaceStatus: _defaults(phase="Active"),
+    v1.NodeSpec: _default_node_spec,
     v1.NodeStatus: _default_node_status,
     v1.ObjectFieldSelector: _defaults(apiVersion="v1"),
     v1.PersistentVolumeClaimSpec: _missing_defaults(volumeMode="Filesystem"),

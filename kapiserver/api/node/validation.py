@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.core.v1 import Toleration
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.resources import validate_resource_requirements
 from kapiserver.api.core.validation.scheduling import validate_tolerations
 from kapiserver.api.errors import FieldError, Path, duplicate
@@ -30,5 +32,5 @@ def validate_runtime_class(obj: Tree) -> Iterator[FieldError]:
     for index, toleration in enumerate(tolerations):
         key = tuple(toleration.get(name) or "" for name in ("key", "operator", "value", "effect"))
         if key in seen:
-            yield duplicate(tolerations_path[index], toleration)
+            yield duplicate(tolerations_path[index], as_go_struct(toleration, Toleration))
         seen.add(key)

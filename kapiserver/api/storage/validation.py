@@ -134,11 +134,9 @@ def validate_attributes_class_update(new: Tree, old: Tree) -> Iterator[FieldErro
 
 
 def validate_attachment(obj: Tree) -> Iterator[FieldError]:
-    """Validate a new attachment."""
+    """Validate a new attachment. The rules for the attacher's name are declarative."""
     yield from _validate_attachment_fields(obj)
-    spec = obj.get("spec") or {}
-    yield from validate_driver_name(spec.get("attacher") or "", _SPEC / "attacher")
-    volume = value_at(spec, "source", "persistentVolumeName")
+    volume = value_at(obj, "spec", "source", "persistentVolumeName")
     if volume is not None:
         name_path = _SPEC / "source" / "persistentVolumeName"
         yield from validate_format(names.dns1123_subdomain, volume, name_path)

@@ -44,6 +44,8 @@ class Instances:
         self._tasks: set[asyncio.Task[None]] = set()
         self._newest = self._restarts = self._watches = 0
         self._is_running = False
+        self.has_new = False
+        """Whether an instance was started since the operator had settled."""
 
     def begin(self, earlier_version: Launcher | None, watches: int, credential: str) -> None:
         """Begin a run, whose instances open so many watches when they start, and are an earlier
@@ -98,6 +100,7 @@ class Instances:
         """Start an instance; return when it has sent its first requests, or has ended."""
         assert self.launcher is not None
         kubeconfig = self.kubeconfigs.write(instance)
+        self.has_new = True
         program = await self.launcher.launch(kubeconfig, self._on_exit)
         self._programs[instance] = program
         loop = asyncio.get_running_loop()

@@ -16,6 +16,9 @@ from kapiserver.exploring.running.network import is_in_flight
 from kapiserver.exploring.running.tracer import Tracer
 from kapiserver.testing.server import TestServer
 
+START_REST_SECONDS = 0.25
+"""Time for which an instance that has just started must rest: client-go looks each 100 ms whether
+its caches are filled, and does nothing before."""
 SHORT_REST_SECONDS = 0.01
 """Time in which an operator that has got an event is seen to work."""
 BUSY_SECONDS = 10.0
@@ -55,7 +58,10 @@ class Settling:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._pace.settle
         while not self.look_for_loops() and loop.time() < deadline:
-            if not await self.rest_until(self._pace.quiet):
+            quiet = self._pace.quiet
+            if self._instances.has_new:
+                quiet = max(quiet, START_REST_SECONDS)
+            if not await self.rest_until(quiet):
                 continue
             activity = self._tracer.activity
             # The server may have an event for the operator that it has not sent yet.
@@ -64,6 +70,7 @@ class Settling:
             is_quiet = is_quiet and self._tracer.activity == activity
             if is_quiet and not await self._injector.on_quiet():
                 self._settled_at = activity
+                self._instances.has_new = False
                 return True
         return False
 

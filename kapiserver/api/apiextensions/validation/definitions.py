@@ -164,7 +164,12 @@ def _versions(versions: list[Tree], old: Tree | None) -> Iterator[FieldError]:
     if len({version["name"] for version in versions}) < len(versions):
         yield invalid(path, versions, "must contain unique version names")
     if sum(bool(version["storage"]) for version in versions) != 1:
-        yield invalid(path, versions, "must have exactly one version marked as storage version")
+        detail = "must have exactly one version marked as storage version"
+        yield invalid(path, versions or None, detail)
+    # The internal type has the name of the first version a second time.
+    for version in versions[:1]:
+        if problems := names.dns1035_label(version["name"]):
+            yield invalid(_SPEC / "version", version["name"], ",".join(problems))
 
 
 def _version_specific_fields(versions: list[Tree]) -> set[str]:
@@ -252,7 +257,7 @@ def _stored_versions(obj: Tree) -> Iterator[FieldError]:
     path = _STATUS / "storedVersions"
     stored: list[str] = value_at(obj, "status", "storedVersions") or []
     if not stored:
-        yield invalid(path, stored, "must have at least one stored version")
+        yield invalid(path, None, "must have at least one stored version")
         return
     versions = obj["spec"].get("versions") or ()
     for version in versions:

@@ -110,7 +110,7 @@ def _validate_request(obj: Tree, exemptions: _Exemptions) -> Iterator[FieldError
     request, signer = spec.get("request") or "", spec.get("signerName") or ""
     problem = pem.request_problem(_decode(request))
     if problem:
-        yield invalid(_SPEC / "request", request, problem)
+        yield invalid(_SPEC / "request", spec.get("request"), problem)
     yield from _validate_usages(spec.get("usages") or [], exemptions)
     if signer == LEGACY_SIGNER and not exemptions.legacy_signer:
         detail = "the legacy signerName is not allowed via this API version"

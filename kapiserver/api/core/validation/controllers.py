@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kapiserver.api import names
-from kapiserver.api.accessors import labels_of
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported
@@ -36,7 +36,8 @@ def validate_controller_template(
 def selector_mismatch(template: Tree, path: Path) -> FieldError:
     """Return the error for a selector that does not match the labels of the template at `path`."""
     detail = "`selector` does not match template `labels`"
-    return invalid(path / "metadata" / "labels", dict(labels_of(template)) or None, detail)
+    labels = value_at(template, "metadata", "labels")
+    return invalid(path / "metadata" / "labels", labels, detail)
 
 
 def validate_long_running_pod(template: Tree, path: Path, *, owner: str) -> Iterator[FieldError]:

@@ -219,6 +219,7 @@ def validate_driver_name(name: str, path: Path) -> Iterator[FieldError]:
     """Validate the name of a CSI driver."""
     if not name:
         yield required(path)
+        return
     if len(name) > DRIVER_MAX:
         yield too_long(path, DRIVER_MAX)
     for message in names.dns1123_subdomain(name.lower()):

@@ -25,6 +25,7 @@ from kapiserver.api.managed_fields import (
 )
 from kapiserver.api.managed_fields_entries import Manager, managed_fields_of
 from kapiserver.api.merge_schema import schema_of
+from kapiserver.api.meta.v1 import ManagedFieldsEntry
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.context import Server
@@ -63,7 +64,8 @@ class Configuration(Struct, frozen=True):
 
 
 def _read_yaml(data: bytes) -> Configuration:
-    """Read YAML; JSON is decoded by the JSON decoder, which is many times faster."""
+    """Read YAML; JSON is decoded by the JSON decoder, which is many times faster. Raises
+    CodecError."""
     if data.lstrip()[:1] == b"{":
         try:
             json.check_value_count(data, MAX_VALUES)
@@ -86,15 +88,15 @@ def _configuration(value: Value, duplicates: str) -> Configuration:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise BadRequest("error decoding YAML: the configuration is not an object")
+        raise BadRequest("error decoding patch: the configuration is not an object")
     return Configuration(tree=value, duplicates=duplicates)
 
 
-APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
-    "application/apply-patch+yaml": ("YAML", _read_yaml),
-    "application/apply-patch+cbor": ("CBOR", _read_cbor),
+APPLY_TYPES: dict[str, Callable[[bytes], Configuration]] = {
+    "application/apply-patch+yaml": _read_yaml,
+    "application/apply-patch+cbor": _read_cbor,
 }
-"""The name of the encoding in messages, and the function that reads a body, by media type."""
+"""The functions that read a body, by media type."""
 
 
 async def apply_configuration(
@@ -103,6 +105,7 @@ async def apply_configuration(
     """Apply the configuration; create the object if it does not exist. `cost` is that of processing
     the configuration (`codecs/cost.py`)."""
     _check_kind(server, target, config)
+    _check_managers(config)
     manager = options["fieldManager"]
     fields = field_manager(server, target)
     now = write_timestamp(server)
@@ -136,16 +139,29 @@ def read_configuration(
     media: str, data: bytes, validation: FieldValidation, warnings: Warnings
 ) -> Tree:
     """Read the body of an apply request. Raises BadRequest."""
-    name, read = APPLY_TYPES[media]
     try:
-        config = read(data)
+        config = APPLY_TYPES[media](data)
     except CodecError as error:
-        raise BadRequest(f"error decoding {name}: {error}") from None
+        raise BadRequest(f"error decoding patch: {error}") from None
     if config.duplicates and validation == "Strict":
-        raise BadRequest(f"error strict decoding {name}: {config.duplicates}")
+        raise BadRequest(f"error strict decoding patch: {config.duplicates}")
     if config.duplicates and validation == "Warn":
         warnings.add(config.duplicates)
     return config.tree
+
+
+def _check_managers(config: Tree) -> None:
+    """Raise BadObject if the configuration has managedFields. Those that cannot be decoded do not
+    count, because Go reads them as nil; they are refused later, as fields of the object."""
+    entries = (config.get("metadata") or {}).get("managedFields")
+    if not isinstance(entries, list):
+        return
+    try:
+        for entry in entries:
+            decode_tree(ManagedFieldsEntry, entry, [])
+    except CodecError:
+        return
+    raise BadObject("metadata.managedFields must be nil")
 
 
 def _check_kind(server: Server, target: Target, config: Tree) -> None:

@@ -17,6 +17,8 @@ from tests.explore.operators.kube import (
     owner_name,
 )
 
+LOOK_AGAIN_SECONDS = 1.0
+
 
 class Members(Operator):
     watched = (CONFIG_MAPS,)
@@ -36,6 +38,8 @@ class Members(Operator):
         if is_new or name in self._deleted or (self.repaired and is_missing):
             await self.client.create_if_missing(CONFIG_MAPS, child(database, f"{name}-member"))
             self._deleted.discard(name)
+            if self.repaired:  # the cache may miss both the creation and the deletion
+                self.enqueue_after(name, LOOK_AGAIN_SECONDS)
         if is_new:
             await self.client.patch(DATABASES, name, {"status": {"phase": "Ready"}}, "status")
 

@@ -1,8 +1,8 @@
 """The seats of one logical cluster: how many of its requests execute at a time.
 
 One event loop serves all clusters. A cluster with a thousand clients would have a thousand requests
-in each round of it; with twenty seats it has twenty, and delays a request of another cluster by
-twenty at most. The objects of priority and fairness in a cluster do not bound this, since its
+in each round of it; with ten seats it has ten, and delays a request of another cluster by ten at
+most. The objects of priority and fairness in a cluster do not bound this, since its
 administrator may change them.
 """
 

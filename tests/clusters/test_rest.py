@@ -247,3 +247,31 @@ def test_a_cluster_that_is_deleted_while_it_opens() -> None:
             assert served.clusters.open_count == 0
 
     asyncio.run(run())
+
+
+def test_seats() -> None:
+    """A cluster with many requests lets others through: of 80, about as many as it has seats end
+    before a later request of another cluster. Without seats it is all of them."""
+
+    async def run() -> None:
+        async with serving(logical_cluster_max_requests_inflight=2) as served:
+            one, two = await served.clusters.create("a"), await served.clusters.create("b")
+            async with served.client(one) as quiet, served.client(two) as noisy:
+                roles = noisy.resource("rbac.authorization.k8s.io/v1", "clusterroles")
+                ended: list[int] = []
+
+                async def flood(number: int) -> None:
+                    await roles.list()
+                    ended.append(number)
+
+                await maps(quiet).list()
+                for _ in range(2):  # at first the flood opens its connections
+                    ended.clear()
+                    tasks = [asyncio.create_task(flood(number)) for number in range(80)]
+                    await asyncio.sleep(0)
+                    await maps(quiet).list()
+                    before = len(ended)
+                    await asyncio.gather(*tasks)
+                assert before <= 8
+
+    asyncio.run(run())

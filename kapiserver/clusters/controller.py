@@ -29,7 +29,13 @@ from kapiserver.clusters.cluster_kind import (
     ClusterRecord,
     record_of,
 )
-from kapiserver.clusters.credentials import NAMESPACE, belongs_to, new_secret
+from kapiserver.clusters.credentials import (
+    NAMESPACE,
+    Credentials,
+    belongs_to,
+    credentials_of,
+    new_secret,
+)
 from kapiserver.clusters.open_clusters import OpenClusters
 from kapiserver.clusters.templates import Templates
 from kapiserver.controllers.loop.context import ControllerContext
@@ -166,16 +172,30 @@ class ClusterController(Controller[str]):
 
         await update_object(self._clusters, name, ready, subresource="status", uid=uid)
 
-    async def _create_secret(self, record: ClusterRecord) -> None:
+    async def credentials(self, record: ClusterRecord) -> Credentials:
+        """Return the credentials of a cluster; new ones if their Secret was deleted. Raises
+        StatusError, ValueError."""
         try:
-            await self._secrets.create(new_secret(record))
+            secret = await self._secrets.get(record.name)
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+            secret = await self._create_secret(record)
+        return credentials_of(secret)
+
+    async def _create_secret(self, record: ClusterRecord) -> Tree:
+        """Create the Secret of a cluster, and return it; one of an earlier cluster of the name is
+        deleted first."""
+        try:
+            return await self._secrets.create(new_secret(record))
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
-            present = await self._secrets.get(record.name)
-            if not belongs_to(present, record):
-                await delete_object(self._secrets, record.name)
-                raise
+        present = await self._secrets.get(record.name)
+        if belongs_to(present, record):
+            return present
+        await delete_object(self._secrets, record.name)
+        return await self._secrets.create(new_secret(record))
 
     # Deleted clusters.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kapiserver.storage.errors import QuotaExceeded
 from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
@@ -13,30 +15,33 @@ class QuotaStore(WrappedStore):
     write. `close` leaves the store open.
 
     rows    the store of the rows that count: those below `root`
-    limit   how many there may be
+    limit   returns how many there may be; None: no limit
     """
 
-    def __init__(self, kv: KV, rows: KV, *, root: str, limit: int) -> None:
+    def __init__(self, kv: KV, rows: KV, *, root: str, limit: Callable[[], int | None]) -> None:
         super().__init__(kv)
         self._rows = rows
         self._prefix = f"{root}/"
         self._own_keys = f"{root}/kapiserver/"
         """The prefix of keys that are no objects."""
         self._limit = limit
+        self._counted_for = 0
+        """The limit for which the rows were counted."""
         self._room = 0
         """The objects that may be created before the rows are counted again."""
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        if not key.startswith(self._own_keys):
-            await self._charge()
+        limit = self._limit()
+        if limit is not None and not key.startswith(self._own_keys):
+            await self._charge(limit)
         return await self._kv.create(key, value, ttl=ttl)
 
-    async def _charge(self) -> None:
-        if self._room <= 0:
+    async def _charge(self, limit: int) -> None:
+        if self._room <= 0 or limit != self._counted_for:
             objects = await self._count(self._prefix) - await self._count(self._own_keys)
-            self._room = self._limit - objects
+            self._room, self._counted_for = limit - objects, limit
             if self._room <= 0:
-                raise QuotaExceeded(f"exceeded quota: the cluster may have {self._limit} objects")
+                raise QuotaExceeded(f"exceeded quota: the cluster may have {limit} objects")
         self._room -= 1
 
     async def _count(self, prefix: str) -> int:

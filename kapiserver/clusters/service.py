@@ -31,9 +31,10 @@ from kapiserver.clusters.cluster_kind import (
     ClusterRecord,
     cluster,
     definition,
+    record_of,
 )
 from kapiserver.clusters.controller import ClusterController, ClusterSpace
-from kapiserver.clusters.credentials import NAMESPACE, access_of, credentials_of
+from kapiserver.clusters.credentials import NAMESPACE, access_of
 from kapiserver.clusters.open_clusters import OpenClusters
 from kapiserver.clusters.quota import QuotaStore
 from kapiserver.clusters.routing import Router, enter
@@ -169,16 +170,15 @@ class LogicalClusters:
     @asynccontextmanager
     async def _open(self, record: ClusterRecord) -> AsyncIterator[RunningCluster]:
         server, root = self._management.server, f"{self._root}/{record.uid}"
-        secret = await self._secrets.get(record.name)
+        credentials = await self._running_controller.credentials(record)
         template = await self._templates.get(record.template)
-        kv: KV = OverlayStore(self.store, template.shared, root=root)
-        if record.max_objects is not None:
-            kv = QuotaStore(kv, self.store, root=root, limit=record.max_objects)
+        overlay = OverlayStore(self.store, template.shared, root=root)
+        limit = functools.partial(self._max_objects, record)
         parts = Parts(
             cluster_name=record.name,
             clock=server.clock,
-            kv=kv,
-            access=access_of(credentials_of(secret), server.authenticator),
+            kv=QuotaStore(overlay, self.store, root=root, limit=limit),
+            access=access_of(credentials, server.authenticator),
             audit=server.audit,
             encryption=self._management.encryption,
             shared_trees=template.trees,
@@ -198,6 +198,11 @@ class LogicalClusters:
             stack.push_async_callback(running.stop_controllers)
             yield running
 
+    def _max_objects(self, opened: ClusterRecord) -> int | None:
+        """Return the quota of a cluster as it is now."""
+        record = self._running_controller.records.get(opened.name, opened)
+        return record.max_objects
+
     async def _on_rest(self, record: ClusterRecord, due: float | None) -> None:
         await self._running_controller.on_rest(record, due)
 
@@ -214,8 +219,9 @@ class LogicalClusters:
         StatusError."""
         await self._clusters.get(name)  # or raise that it does not exist
         await self._running_controller.wait_for(name, _is_ready)
-        ready, secret = await self._clusters.get(name), await self._secrets.get(name)
-        return AdministratorAccess(name, ready["status"]["url"], credentials_of(secret).token)
+        ready = await self._clusters.get(name)
+        credentials = await self._running_controller.credentials(record_of(ready))
+        return AdministratorAccess(name, ready["status"]["url"], credentials.token)
 
     async def delete(self, name: str) -> None:
         """Delete a cluster and all that it has; return when it is gone. Raises StatusError."""
@@ -234,10 +240,6 @@ class LogicalClusters:
     @property
     def _clusters(self) -> ResourceClient:
         return self._client.resource(str(CLUSTERS), RESOURCE)
-
-    @property
-    def _secrets(self) -> ResourceClient:
-        return self._client.resource("v1", "secrets", namespace=NAMESPACE)
 
 
 def _is_decided(record: ClusterRecord | None) -> bool:

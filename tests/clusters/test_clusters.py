@@ -168,17 +168,34 @@ def test_quota(kit: Kit) -> None:
         answer = kit.request(access, "POST", MAPS, {"metadata": {"name": name}})
         if answer.code == 403:
             assert answer.body["reason"] == "Forbidden"
-            assert "exceeded quota: the cluster may have 3 objects" in answer.body["message"]
+            assert "exceeded quota: the cluster may have " in answer.body["message"]
         return answer.code
 
     codes = [create(f"m{number}") for number in range(5)]
     assert codes == [201, 201, 201, 403, 403]
     assert kit.request(access, "DELETE", f"{MAPS}/m0").code == 200
     assert create("again") == 201
+    assert create("more") == 403
+    cluster = kit.management("GET", f"{CLUSTERS}/{access.name}").body
+    cluster["spec"] = {"quota": {"objects": 4}}
+    assert kit.management("PUT", f"{CLUSTERS}/{access.name}", cluster).code == 200
+    kit.wait(lambda: create("more") == 201)
+    assert create("another") == 403
     assert (
         kit.request(access, "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterroles/edit").code
         == 200
     )
+
+
+def test_a_deleted_secret(kit: Kit) -> None:
+    """A cluster whose Secret was deleted gets new credentials when it is next opened."""
+    old = kit.create()
+    path = f"/api/v1/namespaces/kapiserver-clusters/secrets/{old.name}"
+    assert kit.management("DELETE", path).code == 200
+    new = kit.server.run(kit.clusters.access(old.name))
+    assert new.token != old.token
+    assert kit.request(new, "GET", MAPS).code == 200
+    assert kit.request(old, "GET", MAPS).code == 401
 
 
 @pytest.mark.parametrize("name", ["Upper", "a.b", "-a", "a-", "a" * 64, "a_b"])

@@ -96,6 +96,7 @@ def test_a_cluster_opens_and_rests() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_watch_keeps_a_cluster_open() -> None:
     """A cluster does not rest while a client watches."""
 
@@ -159,6 +160,7 @@ def test_the_clock_wakes_a_cluster() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_places() -> None:
     """With all places taken, an idle cluster makes room; while all are in use, others get 429."""
 
@@ -232,6 +234,7 @@ def test_a_deleted_cluster_that_is_in_use() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_deleted_while_it_opens() -> None:
     """A request that waits for a cluster to open gets an answer when it is deleted meanwhile."""
 
@@ -249,6 +252,7 @@ def test_a_cluster_that_is_deleted_while_it_opens() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_seats() -> None:
     """A cluster with many requests lets others through: of 80, about as many as it has seats end
     before a later request of another cluster. Without seats it is all of them."""

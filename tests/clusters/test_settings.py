@@ -77,6 +77,7 @@ def test_audit(tmp_path: Path) -> None:
     assert [event["annotations"][name] for event in refused] == [one.name]
 
 
+@pytest.mark.slow
 def test_encryption_at_rest(tmp_path: Path) -> None:
     """Objects of clusters, and the credentials of clusters, are encrypted at rest as the server's
     are; those of the start are created in each cluster then."""

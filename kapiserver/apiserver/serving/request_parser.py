@@ -6,6 +6,7 @@ Mirrors readRequest and readTransfer of Go's net/http.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -199,7 +200,10 @@ class RequestParser:
         """Decode the headers, and keep them for the next request if they are short. Raises
         _InvalidHead."""
         fields = self._fields
-        if any(len(name) + len(value) > FIELD_LIMIT for name, value in fields):
+        size = sum(map(len, itertools.chain.from_iterable(fields)))
+        if size > FIELD_LIMIT and any(
+            len(name) + len(value) > FIELD_LIMIT for name, value in fields
+        ):
             raise _InvalidHead(HEADERS_TOO_LARGE)
         pairs = [
             (
@@ -209,7 +213,7 @@ class RequestParser:
             for name, value in fields
         ]
         read = _Headers(CIMultiDict(pairs), len(dict(pairs)) < len(pairs))
-        if sum(len(name) + len(value) for name, value in fields) <= _KNOWN_BYTES:
+        if size <= _KNOWN_BYTES:
             self._known_fields, self._known_headers = fields, read
         return read
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Sequence
 
 from msgspec import Struct
 
 from kapiserver.api.accessors import owners_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
 from kapiserver.apiserver.authentication.chain import Access
 from kapiserver.apiserver.authentication.service_account_keys import generate_key
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
+from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.user import AUTHENTICATED, MASTERS, User
 from kapiserver.clusters.cluster_kind import CLUSTERS, KIND, ClusterRecord
@@ -88,12 +87,10 @@ def credentials_of(secret: Tree) -> Credentials:
 def access_of(credentials: Credentials, management: UnionAuthenticator) -> Access:
     """Return who may use a cluster with these credentials; `management` are the authenticators of
     the management cluster."""
-    masters = _Masters(management)
     return Access(
         signing_key=credentials.signing_key,
         users={credentials.token: _ADMINISTRATOR},
-        requests=[masters],
-        tokens=[masters],
+        fallback=_Masters(management),
     )
 
 
@@ -105,25 +102,11 @@ class _Masters:
         self._management = management
 
     async def authenticate(self, request: Request) -> User | None:
-        """Return the user of the client's certificate."""
-        return _master(await self._management.user_of_connection(request, []))
-
-    async def authenticate_token(
-        self, token: str, audiences: Sequence[str] = ()
-    ) -> TokenIdentity | None:
-        """Return the user of a bearer token that a request has; a TokenReview in a cluster, which
-        names audiences, learns nothing about users of the management cluster."""
-        if audiences:
-            return None
+        """Return the user of a request's certificate or token."""
         try:
-            identity = await self._management.authenticate_token(token)
-        except InvalidCredentials:
+            user = await self._management.authenticate(request)
+        except Unauthorized:
             return None
-        user = _master(identity.user)
-        return None if user is None else TokenIdentity(user=user, audiences=())
-
-
-def _master(user: User | None) -> User | None:
-    if user is None or MASTERS not in user.groups:
-        return None
-    return User(name=user.name, groups=(MASTERS, AUTHENTICATED))
+        if MASTERS not in user.groups:
+            return None
+        return User(name=user.name, groups=(MASTERS, AUTHENTICATED))

@@ -170,14 +170,12 @@ class Access(Struct, frozen=True, kw_only=True):
 
     signing_key     PEM of the key that signs the tokens of its service accounts
     users           users by their bearer tokens
-    requests        authenticators of connections, asked after the others of the kind
-    tokens          authenticators of bearer tokens, asked after all others
+    fallback        asked about a request whose credentials no authenticator accepts
     """
 
     signing_key: bytes
     users: Mapping[str, User]
-    requests: Sequence[Authenticator] = ()
-    tokens: Sequence[TokenAuthenticator] = ()
+    fallback: Authenticator
 
 
 class Authentication:
@@ -213,10 +211,12 @@ class Authentication:
         ]
         if access is not None:
             own = TokenFileAuthenticator(access.users, tokens.audiences)
-            requests += access.requests
-            token_authenticators = [own, *token_authenticators, *access.tokens]
+            token_authenticators = [own, *token_authenticators]
         self.authenticator = UnionAuthenticator(
-            token_authenticators, requests=requests, anonymous=anonymous
+            token_authenticators,
+            requests=requests,
+            anonymous=anonymous,
+            fallback=access.fallback if access is not None else None,
         )
         files = (config.authentication.authentication_config, config.authentication.token_auth_file)
         self.files = [file for file in files if file is not None]

@@ -35,6 +35,7 @@ class UnionAuthenticator:
     tokens      authenticators of bearer tokens, in order
     requests    the other authenticators, in order; they come before the tokens
     anonymous   accepts requests without credentials; None accepts none
+    fallback    asked about a request whose credentials no other one accepts; None: there is none
     """
 
     def __init__(
@@ -43,10 +44,12 @@ class UnionAuthenticator:
         *,
         requests: Sequence[Authenticator] = _CERTIFICATES,
         anonymous: AnonymousAuthenticator | None = _ANONYMOUS,
+        fallback: Authenticator | None = None,
     ) -> None:
         self._tokens = tuple(tokens)
         self._requests = tuple(requests)
         self._anonymous = anonymous
+        self._fallback = () if fallback is None else (fallback,)
 
     async def authenticate(self, request: Request) -> User:
         """Return the user whom the first authenticator recognizes; a request that has a user
@@ -54,7 +57,7 @@ class UnionAuthenticator:
         if request.user is not ANONYMOUS:
             return request.user
         errors: list[str] = []
-        user = await self.user_of_connection(request, errors)
+        user = await _first_user(self._requests, request, errors)
         if user is not None:
             return user
         try:
@@ -66,6 +69,9 @@ class UnionAuthenticator:
             if identity is not None:
                 request.audit.annotations.update(identity.annotations)
                 return identity.user
+        user = await _first_user(self._fallback, request, errors)
+        if user is not None:
+            return user
         if not errors and self._anonymous is not None:
             user = self._anonymous.authenticate(request)
             if user is not None:
@@ -73,22 +79,6 @@ class UnionAuthenticator:
         if errors:
             _log.info("unable to authenticate the request: %s", ", ".join(errors))
         raise Unauthorized
-
-    async def user_of_connection(self, request: Request, errors: list[str]) -> User | None:
-        """Return the user of the client's certificate or of a front proxy's headers; None if there
-        are none that are accepted. The reasons against those that are refused are added to
-        `errors`."""
-        for authenticator in self._requests:
-            try:
-                user = authenticator.authenticate(request)
-                if not (user is None or isinstance(user, User)):
-                    user = await user
-            except InvalidCredentials as error:
-                errors.append(str(error))
-            else:
-                if user is not None:
-                    return user
-        return None
 
     async def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
         """Return the identity that the first token authenticator finds. Raises InvalidCredentials
@@ -104,3 +94,21 @@ class UnionAuthenticator:
                     return identity
         text = ", ".join(dict.fromkeys(errors))
         raise InvalidCredentials(f"[{text}]" if len(errors) > 1 else text)
+
+
+async def _first_user(
+    authenticators: Sequence[Authenticator], request: Request, errors: list[str]
+) -> User | None:
+    """Return the user whom the first authenticator recognizes. The reasons of those that recognize
+    credentials and refuse them are added to `errors`."""
+    for authenticator in authenticators:
+        try:
+            user = authenticator.authenticate(request)
+            if not (user is None or isinstance(user, User)):
+                user = await user
+        except InvalidCredentials as error:
+            errors.append(str(error))
+        else:
+            if user is not None:
+                return user
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 
 import pytest
 
@@ -107,6 +108,26 @@ def test_definitions_and_discovery(kit: Kit) -> None:
     ):
         assert answer.code == 404
     assert "apis/example.com/v1" not in kit.request(two, "GET", "/openapi/v3").body["paths"]
+
+
+def test_openapi_documents(kit: Kit) -> None:
+    """Clusters share the documents of built-in groups; definitions of one name have each their own
+    schema."""
+    one, two = kit.create(), kit.create()
+    for access, field in ((one, "first"), (two, "second")):
+        body = copy.deepcopy(WIDGETS)
+        body["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {
+            "type": "object",
+            "properties": {field: {"type": "string"}},
+        }
+        assert kit.request(access, "POST", DEFINITIONS, body).code == 201
+        path = "apis/example.com/v1"
+        kit.wait(lambda: path in kit.request(access, "GET", "/openapi/v3").body["paths"])  # noqa: B023
+        for document in (f"/openapi/v3/{path}", "/openapi/v2"):
+            text = kit.request(access, "GET", document).text
+            assert (f'"{field}"' in text, '"first"' in text) == (True, field == "first")
+    built_in = [kit.request(access, "GET", "/openapi/v3/apis/apps/v1") for access in (one, two)]
+    assert built_in[0].text == built_in[1].text
 
 
 def test_controllers(kit: Kit) -> None:

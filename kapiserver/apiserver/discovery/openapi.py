@@ -29,7 +29,7 @@ _CBOR_TYPES = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
 _YEAR = 365 * 24 * 3600
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=64)
 def _documents_of(
     scheme: Scheme, now: Callable[[], float], media_types: tuple[MediaType, ...], minor: int
 ) -> OpenAPIDocuments:

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import orjson
 from msgspec import Struct
@@ -85,10 +86,13 @@ class _Source(Struct, frozen=True):
     """The source of one v3 document.
 
     etag        changes when the content of the document does; known without building it
+    is_shared   whether the etag says which document it is, whatever the scheme: that of a group
+                without custom kinds
     type_of     returns the types of the kinds served now, even if a custom kind is removed later
     """
 
     etag: str
+    is_shared: bool
     operations: Callable[[], Iterable[Operation]]
     type_of: TypeOf
 
@@ -132,15 +136,18 @@ class OpenAPIDocuments:
     async def v2(self) -> OpenAPIDocument:
         """Return the v2 document, of all group-versions."""
         index = await self._current()
-        make = functools.partial(self._make_v2, tuple(index.sources.values()))
-        return await self._document("v2", index.document.etag, make)
+        sources = tuple(index.sources.values())
+        make = functools.partial(self._make_v2, sources)
+        is_shared = all(source.is_shared for source in sources)
+        return await self._document("v2", index.document.etag, make, is_shared=is_shared)
 
     async def v3(self, path: str) -> OpenAPIDocument | None:
         """Return the v3 document of one path of the index, or None."""
         source = (await self._current()).sources.get(path)
         if source is None:
             return None
-        return await self._document(path, source.etag, functools.partial(self._make_v3, source))
+        make = functools.partial(self._make_v3, source)
+        return await self._document(path, source.etag, make, is_shared=source.is_shared)
 
     async def index(self) -> OpenAPIDocument:
         """Return the index of the v3 documents; their URLs contain their hashes."""
@@ -159,14 +166,15 @@ class OpenAPIDocuments:
         return index
 
     async def _document(
-        self, path: str, etag: str, make: Callable[[], OpenAPIDocument]
+        self, path: str, etag: str, make: Callable[[], OpenAPIDocument], *, is_shared: bool
     ) -> OpenAPIDocument:
-        """Return the document of a path, built once in a thread. If a caller is cancelled, others
-        still get it."""
+        """Return the document of a path, built once in a thread; one that is shared, once for all
+        clusters of the event loop. If a caller is cancelled, others still get it."""
         cached = self._cache.get(path)
         if cached is None or cached.etag != etag or _has_failed(cached.document):
-            task = asyncio.ensure_future(asyncio.to_thread(make))
-            cached = self._cache[path] = _CachedDocument(etag, task)
+            build = functools.partial(_build, etag, make)
+            cached = _shared_document(path, etag, build) if is_shared else build()
+            self._cache[path] = cached
         return await asyncio.shield(cached.document)
 
     def _make_index(self, scheme: Scheme) -> _Index:
@@ -183,9 +191,15 @@ class OpenAPIDocuments:
         code = f"{_source_hash()} {self._info} {sorted(self._excluded_types)}"
         sources: dict[str, _Source] = {}
 
-        def add(path: str, content: object, operations: Callable[[], Iterable[Operation]]) -> None:
+        def add(
+            path: str,
+            content: object,
+            operations: Callable[[], Iterable[Operation]],
+            *,
+            is_shared: bool = True,
+        ) -> None:
             etag = hashlib.sha512(f"{code} {path} {content}".encode()).hexdigest().upper()
-            sources[path] = _Source(etag, operations, type_of)
+            sources[path] = _Source(etag, is_shared, operations, type_of)
 
         for operation in ROOTS:
             add(operation.path.strip("/"), "", functools.partial(_single, operation))
@@ -196,7 +210,12 @@ class OpenAPIDocuments:
             for version in group.group_versions:
                 path = f"apis/{version}" if version.group else f"api/{version}"
                 resources = _resources(scheme, version)
-                add(path, resources, functools.partial(operations, type_of, version, resources))
+                add(
+                    path,
+                    resources,
+                    functools.partial(operations, type_of, version, resources),
+                    is_shared=not any(resource.definition for resource in resources),
+                )
         return dict(sorted(sources.items()))
 
     def _make_v3(self, source: _Source) -> OpenAPIDocument:
@@ -260,6 +279,28 @@ def _source_hash() -> str:
             if name.endswith(".py"):
                 digest.update(Path(folder, name).read_bytes())
     return digest.hexdigest()
+
+
+_MAX_SHARED = 128
+"""Documents of an event loop that clusters share; those that were used first are dropped."""
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], _CachedDocument]] = (
+    WeakKeyDictionary()
+)
+"""The shared documents of each event loop, by path and ETag."""
+
+
+def _build(etag: str, make: Callable[[], OpenAPIDocument]) -> _CachedDocument:
+    return _CachedDocument(etag, asyncio.ensure_future(asyncio.to_thread(make)))
+
+
+def _shared_document(path: str, etag: str, build: Callable[[], _CachedDocument]) -> _CachedDocument:
+    documents = _SHARED.setdefault(asyncio.get_running_loop(), {})
+    cached = documents.get((path, etag))
+    if cached is None or _has_failed(cached.document):
+        cached = documents[path, etag] = build()
+        if len(documents) > _MAX_SHARED:
+            del documents[next(iter(documents))]
+    return cached
 
 
 def _has_failed(task: asyncio.Task[Any]) -> bool:

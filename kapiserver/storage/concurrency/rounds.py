@@ -16,6 +16,8 @@ from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.concurrency.turns import Turns
 
 ROUND_SECONDS = 0.001
+BUSY_SECONDS = 0.0003
+"""A round that takes longer had other work."""
 
 
 class _Round:
@@ -58,3 +60,14 @@ async def join_round() -> None:
     if present is None or present.turns.loop is not loop:
         present = _thread.round = _Round(loop)
     await present.join()
+
+
+async def wait_while_busy(seconds: float) -> None:
+    """Return when a round of the event loop is short, so that no other work is ready, or after so
+    many seconds. A call that others can share waits for those whom the loop is about to begin."""
+    limit = TimeSlice(seconds)
+    while not limit.expired:
+        present = TimeSlice(BUSY_SECONDS)
+        await asyncio.sleep(0)
+        if not present.expired:
+            return

@@ -6,7 +6,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kapiserver.storage.concurrency.rounds import wait_while_busy
 from kapiserver.storage.kv.contract import Revision
+
+GATHER_SECONDS = 0.001
+"""How long a read waits for more callers while the event loop is busy."""
 
 
 class RevisionReads:
@@ -37,6 +41,7 @@ class RevisionReads:
 
     async def _run(self) -> Revision:
         async with self._lock:
+            await wait_while_busy(GATHER_SECONDS)
             self.waiting = None  # later callers need another read
             return await self._read()
 

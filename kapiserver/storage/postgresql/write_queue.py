@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from kapiserver.api.errors import drop_tracebacks
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
-from kapiserver.storage.concurrency.time_slice import TimeSlice
+from kapiserver.storage.concurrency.rounds import wait_while_busy
 from kapiserver.storage.errors import Conflict, KeyExists, Refused, StorageError, Unavailable
 from kapiserver.storage.kv.contract import KVEvent, Revision
 from kapiserver.storage.kv.writes import Write
@@ -32,8 +32,6 @@ MAX_BATCH_BYTES = 8 << 20
 GATHER_SECONDS = 0.003
 """How long a transaction waits for more writes while the event loop is busy. Each costs PostgreSQL
 and this process about as much as ten writes."""
-BUSY_ROUND_SECONDS = 0.0003
-"""A round of the event loop that takes longer has work."""
 MAX_PENDING = 20_000
 """Limit of the waiting writes; beyond it writes raise Unavailable."""
 _APPLY = "SELECT * FROM {schema}.apply_writes($1, $2, $3, $4, $5) ORDER BY place"
@@ -85,20 +83,11 @@ class WriteQueue:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                await self._gather()
+                if len(self._waiting) < MAX_BATCH:
+                    await wait_while_busy(GATHER_SECONDS)
                 await self._run_batch(self._next_batch())
         finally:
             self._running = False
-
-    async def _gather(self) -> None:
-        """Wait for more writes while the event loop is busy, because it is about to begin them. An
-        idle loop has none: its next round is over at once."""
-        gathering = TimeSlice(GATHER_SECONDS)
-        while len(self._waiting) < MAX_BATCH and not gathering.expired:
-            busy_round = TimeSlice(BUSY_ROUND_SECONDS)
-            await asyncio.sleep(0)
-            if not busy_round.expired:
-                return
 
     def _next_batch(self) -> list[_Waiting]:
         """Take the next writes: up to the first of a key that is among them already."""

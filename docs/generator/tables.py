@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.generator import conformance, fidelity, harness, reference
+from docs.generator import conformance, fidelity, harness, performance, reference
 from docs.generator.decisions import decision_index
 
 DOCS = Path(__file__).parent.parent
@@ -21,6 +21,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "configuration files": reference.configuration_files,
     "conformance of workloads": conformance.workload_conformance,
     "conformance tests": fidelity.conformance,
+    "costs beside kube-apiserver": performance.costs,
     "counts of conformance": conformance.counts,
     "controllers": reference.controllers,
     "checks of the doctor": reference.doctor_checks,
@@ -30,6 +31,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "settings of test servers": harness.settings,
     "differences": fidelity.differences,
     "kubectl": fidelity.programs,
+    "memory beside kube-apiserver": performance.memory,
     "feature gates": reference.feature_gates,
     "metrics": reference.metrics,
 }

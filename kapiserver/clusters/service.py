@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from msgspec import Struct
 
@@ -44,9 +44,11 @@ from kapiserver.clusters.templates import Templates
 from kapiserver.control_loops import start_access, start_controllers
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.writing import create_missing, update_object
-from kapiserver.controllers.manager import apiserver_context
+from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.host import Host
 from kapiserver.parts import Parts
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.errors import Conflict, KeyExists
 from kapiserver.storage.kv.compaction import Compactor
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.wrappers.overlay_store import OverlayStore
@@ -82,10 +84,13 @@ class LogicalClusters:
         self._templates = Templates(kv, management, host, root=f"{root}/templates", ca_text=ca_text)
         self.store = kv
         self._root = root
+        self._marks = f"{root}/open/"
+        """The prefix of the keys of rows that name clusters which are open."""
         self._router = Router(settings.logical_cluster_domain)
         self._open_clusters = OpenClusters(self._open, self._on_rest, server.clock, settings)
         self._controller: ClusterController | None = None
         self._started = asyncio.Event()
+        self._tasks = BackgroundTasks[None]()
 
     async def start(self, url: str) -> ClusterController:
         """Create what the management cluster needs, and start the controller, which the caller
@@ -97,10 +102,13 @@ class LogicalClusters:
         controller.start()
         await controller.wait_synced()
         self._started.set()
+        self._tasks.start(self._wake_those_that_were_open())
         return controller
 
     async def stop(self) -> None:
         """Close all clusters."""
+        for task in tuple(self._tasks):
+            task.cancel()
         await self._open_clusters.close_all()
 
     @property
@@ -188,15 +196,29 @@ class LogicalClusters:
             opened = await stack.enter_async_context(open_cluster(config, parts, self._host))
             await start_access(opened, stack)
             opened.server.health.finish(*SERVICE_HOOKS)
-            start = functools.partial(
-                start_controllers,
-                opened,
-                has_policy=record.template == self._templates.current,
-                ca_text=self._ca_text,
-            )
-            running = RunningCluster(opened, start)
+            running = RunningCluster(opened, functools.partial(self._start, opened, record))
             stack.push_async_callback(running.stop_controllers)
             yield running
+
+    async def _start(self, opened: Cluster, record: ClusterRecord) -> ControllerManager:
+        """Start the controllers of a cluster. A row says that it may have work, until it rests: the
+        next server opens it if this one is killed."""
+        with suppress(KeyExists):
+            await self.store.create(self._mark_of(record), b"open")
+        has_policy = record.template == self._templates.current
+        return await start_controllers(opened, has_policy=has_policy, ca_text=self._ca_text)
+
+    def _mark_of(self, record: ClusterRecord) -> str:
+        return f"{self._marks}{record.uid}"
+
+    async def _wake_those_that_were_open(self) -> None:
+        """Open the clusters that were open when an earlier server was killed."""
+        rows = (await self.store.range(self._marks)).items
+        records = {record.uid: record for record in self._running_controller.records.values()}
+        for row in rows:
+            record = records.get(row.key.removeprefix(self._marks))
+            if record is not None and record.is_open_to_requests:
+                await self._open_clusters.wake(record)
 
     def _max_objects(self, opened: ClusterRecord) -> int | None:
         """Return the quota of a cluster as it is now."""
@@ -205,6 +227,10 @@ class LogicalClusters:
 
     async def _on_rest(self, record: ClusterRecord, due: float | None) -> None:
         await self._running_controller.on_rest(record, due)
+        mark = (await self.store.get(self._mark_of(record))).item
+        if mark is not None:
+            with suppress(Conflict):  # another server has deleted it
+                await self.store.delete(mark.key, expected=mark.revision)
 
     # The interface for programs.
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from kapiserver.app import serve
 from kapiserver.client import Client, Resource
 from kapiserver.clusters.service import AdministratorAccess, LogicalClusters
 from kapiserver.parts import Parts
+from kapiserver.storage.sqlite.admin import backup
 from tests.clock import ManualClock
 
 IDLE = 300.0
@@ -45,6 +47,7 @@ class Served:
         """Let time pass, in steps, between which controllers do their work."""
         for _ in range(int(seconds // STEP)):
             self.clock.advance(STEP)
+            await asyncio.sleep(0)
             await eventually(lambda: self.clusters.is_settled)
 
 
@@ -60,6 +63,7 @@ async def serving(**settings: Any) -> AsyncIterator[Served]:
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds, which other tasks bring about."""
     async with asyncio.timeout(30):
+        await asyncio.sleep(0)
         while not condition():  # noqa: ASYNC110 - there is no event for all that the tests wait for
             await asyncio.sleep(0.001)
 
@@ -110,7 +114,7 @@ def test_a_watch_keeps_a_cluster_open() -> None:
                 await served.pass_time(3 * IDLE)
                 assert served.clusters.open_count == 1
                 await create(client, "x")
-                while (event := await first).object["metadata"]["name"] != "x":
+                while (event := await first).object["metadata"].get("name") != "x":
                     first = asyncio.create_task(anext(watch))
                 assert event.type == "ADDED"
                 await watch.aclose()
@@ -248,6 +252,33 @@ def test_a_cluster_that_is_deleted_while_it_opens() -> None:
                 (result,) = await asyncio.gather(request, return_exceptions=True)
                 assert isinstance(result, dict) or result.code in (404, 503)
             assert served.clusters.open_count == 0
+
+    asyncio.run(run())
+
+
+def test_a_killed_server(tmp_path: Path) -> None:
+    """The next server opens the clusters that were open when a server was killed, and no other
+    one; when they rest, nothing says so any more."""
+
+    async def run() -> None:
+        store = tmp_path / "store.db"
+        async with serving(storage=f"sqlite:{store}") as served:
+            one, two = await served.clusters.create("a"), await served.clusters.create("b")
+            for access in (one, two):
+                async with served.client(access) as client:
+                    await create(client, "x")
+                await eventually(lambda: served.clusters.is_settled)
+                if access is one:
+                    await served.pass_time(2 * IDLE)
+                    await eventually(lambda: served.clusters.open_count == 0)
+            backup(store, tmp_path / "killed.db", lambda *_: None)
+        async with serving(storage=f"sqlite:{tmp_path / 'killed.db'}") as served:
+            await eventually(lambda: served.clusters.is_open("b"))
+            assert not served.clusters.is_open("a")
+            async with asyncio.timeout(30):
+                while served.clusters.open_count:
+                    await served.pass_time(IDLE)
+            assert (await served.clusters.store.range("/registry-clusters/open/")).items == []
 
     asyncio.run(run())
 

@@ -109,7 +109,7 @@ class _Builder:
             annotations[each.name] = self._annotation(each.type, where) | None
             fields[each.name] = field(number, json=each.encode_name, doc=_description(each.type))
         base = Kind if is_object else Type
-        attributes = {**fields, "package": self._package, "__doc__": cls.__doc__}
+        attributes = {**fields, "package": self._package, "__doc__": cls.__doc__ or ""}
         message = _declare(cls.__name__, base, annotations, attributes)
         self._messages[cls] = message
         return message

@@ -37,6 +37,7 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "package example.com.v1;\n" in text
     assert "  // Its size in litres.\n  optional int64 size = 1;\n" in text
     assert "  map<string, Part> byName = 6;\n" in text
+    assert "\n\nmessage BoxStatus {" in text  # the class has no docstring
     obj = {
         "apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "b"},
         "spec": {"size": 5, "parts": [{"partName": "lid"}], "byName": {"x": {"weight": 2.0}}},

@@ -23,6 +23,7 @@ from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.health import (
     IDENTITY_HOOK,
     PEER_HOOK,
+    PEER_PROXY_HOOKS,
     SERVICE_HOOKS,
 )
 from kapiserver.apiserver.http_client.errors import Dialled
@@ -261,6 +262,7 @@ def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
     """Tell other servers that this one runs, and where it is; find out what they serve."""
     server, own_id = cluster.server, server_id(port)
     loops: list[AnyController] = []
+    hooks = [IDENTITY_HOOK]
     address: Dialled | None = None
     if "UnknownVersionInteroperabilityProxy" in server.config.features.feature_gates:
         from kapiserver.controllers.endpoints.peer_lease import PeerLease, peer_address
@@ -268,8 +270,7 @@ def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
         address = peer_address(server.config, port)
         context = apiserver_context(server, "peer-endpoint-reconciler")
         loops.append(PeerLease(context, own_id, address))
-        server.health.add_hook(PEER_HOOK)
-        server.health.finish(PEER_HOOK)
+        hooks.append(PEER_HOOK)
     context = apiserver_context(server, "apiserver-identity")
     loops.append(APIServerIdentity(context, own_id, address))
     if server.peers is not None:
@@ -277,10 +278,12 @@ def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
 
         context = apiserver_context(server, "peer-discovery-cache-sync")
         loops.append(PeerDiscovery(context, server.peers, own_id))
+        hooks.extend(PEER_PROXY_HOOKS)
     for loop in loops:
         loop.start()
-    server.health.add_hook(IDENTITY_HOOK)
-    server.health.finish(IDENTITY_HOOK)
+    for hook in hooks:
+        server.health.add_hook(hook)
+    server.health.finish(*hooks)
     return loops
 
 

@@ -222,7 +222,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         peers=_peers(config, kv, basis, file_watch),
         local_kubelet=_local_kubelet(config.simulation, clock),
         new_client=new_client,
-        health=server_health(config.store, kv, custom_resources, encryption, rbac=rbac is not None),
+        health=server_health(config, kv, custom_resources, encryption, rbac=rbac is not None),
         metrics=metrics,
         audit=parts.audit or make_audit(config.audit, basis.codecs, clock, metrics),
         tracer=_tracer(config),

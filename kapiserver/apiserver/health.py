@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from kapiserver.apiserver.config import StoreSettings
+from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.response import Response, page_not_found, text_response
 from kapiserver.metrics import Counter, Gauge
@@ -34,6 +34,16 @@ IDENTITY_HOOK = "start-kube-apiserver-identity-lease-controller"
 """The step of a server that shares its store; it is added when the Lease is kept."""
 PEER_HOOK = "peer-endpoint-reconciler-controller"
 """The step of such a server that tells its peers where it is."""
+PEER_PROXY_HOOKS = (
+    "mixed-version-proxy-handler",
+    "local-discovery-cache-sync",
+    "peer-discovery-workers",
+)
+"""The steps of such a server that passes requests on to its peers."""
+PROXY_CERTIFICATE_HOOK = "aggregator-reload-proxy-client-cert"
+"""The step of a server that shows a certificate to extension API servers."""
+AUTOREGISTRATION = "autoregister-completion"
+"""The one step that is no hook of kube-apiserver: its check has no prefix."""
 SERVICE_HOOKS = (
     "scheduling/bootstrap-system-priority-classes",
     "bootstrap-controller",
@@ -49,23 +59,37 @@ HOOKS = (
     "start-apiextensions-controllers",
     CRD_HOOK,
     "start-system-namespaces-controller",
+    PEER_HOOK,
+    *PEER_PROXY_HOOKS,
     "start-cluster-authentication-info-controller",
+    IDENTITY_HOOK,
     "start-kube-apiserver-identity-lease-garbage-collector",
     REPAIR_HOOK,
     RBAC_HOOK,
-    *SERVICE_HOOKS,
+    SERVICE_HOOKS[0],
     "priority-and-fairness-config-producer",
+    *SERVICE_HOOKS[1:],
+    PROXY_CERTIFICATE_HOOK,
     "start-kube-aggregator-informers",
     "apiservice-status-local-available-controller",
     "apiservice-status-remote-available-controller",
+    "apiservice-registration-controller",
+    "apiservice-discovery-controller",
     "kube-apiserver-autoregistration",
+    AUTOREGISTRATION,
+    "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller",
 )
-"""Steps of the start, by the names of kube-apiserver's hooks. Most say that a part of the server
-runs, not that it has done its first work. Left out are the hooks of parts that this server has not:
-tracking of legacy tokens, watermarks and counts of objects for flow control, and watch caches that
-are filled before the first request."""
+"""Steps of the start, by the names of kube-apiserver's hooks and in its order. Most say that a part
+of the server runs, not that it has done its first work. Left out are the hooks of parts that this
+server has not: tracking of legacy tokens, watermarks and counts of objects for flow control, and
+watch caches that are filled before the first request."""
+_ADDED_HOOKS = (PEER_HOOK, *PEER_PROXY_HOOKS, IDENTITY_HOOK)
+"""Steps that are added when the server knows its address."""
 LOOP_HOOKS = tuple(
-    hook for hook in HOOKS if hook not in (CRD_HOOK, RBAC_HOOK, REPAIR_HOOK, *SERVICE_HOOKS)
+    hook
+    for hook in HOOKS
+    if hook not in (CRD_HOOK, RBAC_HOOK, REPAIR_HOOK, *SERVICE_HOOKS, *_ADDED_HOOKS)
 )
 """The steps that end together, when controllers and informers run; SERVICE_HOOKS end the start."""
 
@@ -92,7 +116,7 @@ class Health:
     """The health checks of one server, and whether it has started or is draining.
 
     alive       checks of all three paths, by name, beside `ping`
-    working     checks of /healthz and /readyz, by name: a restart does not help a failed one
+    working     checks of /healthz alone, by name: a restart does not help a failed one
     ready       checks of /readyz alone, by name
     hooks       steps of the start, each of them a check `poststarthook/NAME` of all three paths
     conditions  functions by hook: such a step is finished once its function has returned true
@@ -118,7 +142,8 @@ class Health:
         """1 for a check that last succeeded and 0 for one that failed, by its name and path."""
         self.result_counts: Counter[tuple[str, str, str]] = Counter()
         """The results of checks, by name, path, and `success` or `error`."""
-        self._hooks: dict[str, HealthCheck] = {}
+        self._steps: list[str] = []
+        self._hooks: Mapping[str, HealthCheck] = {}
         self._unfinished: set[str] = set()
         self._conditions = dict(conditions or {})
         for name in hooks:
@@ -130,9 +155,16 @@ class Health:
         return not self._unfinished
 
     def add_hook(self, name: str) -> None:
-        """Add a step of the start, which is not finished yet."""
-        self._hooks[f"{HOOK_PREFIX}{name}"] = functools.partial(self._check_hook, name)
+        """Add a step of the start, which is not finished yet, at its place among the others."""
         self._unfinished.add(name)
+        self._steps.append(name)
+        self._steps.sort(key=_position)
+        self._hooks = {
+            step if step == AUTOREGISTRATION else f"{HOOK_PREFIX}{step}": functools.partial(
+                self._check_hook, step
+            )
+            for step in self._steps
+        }
 
     def finish(self, *hooks: str) -> None:
         """Report these steps of the start as done, those that the server has."""
@@ -152,8 +184,7 @@ class Health:
             return {**self.alive, **self._hooks}
         if path == "healthz":
             return {**self.alive, **self.working, **self._hooks}
-        common = {**self.alive, **self.working, **self.ready, **self._hooks}
-        return {**common, "shutdown": self._shutdown}
+        return {**self.alive, **self.ready, **self._hooks, "shutdown": self._shutdown}
 
     async def _check_hook(self, name: str) -> None:
         if name in self._unfinished and name in self._conditions and self._conditions[name]():
@@ -197,8 +228,12 @@ class Health:
         return f"[-]{name} failed: reason withheld\n" if fails else f"[+]{name} ok\n"
 
 
+def _position(step: str) -> int:
+    return HOOKS.index(step) if step in HOOKS else -1
+
+
 def server_health(
-    settings: StoreSettings,
+    config: Config,
     kv: KV,
     custom_resources: CustomResources,
     encryption: EncryptionFile | None,
@@ -206,10 +241,12 @@ def server_health(
     rbac: bool,
 ) -> Health:
     """Return the checks of a server, none of whose hooks has finished. Some servers have no RBAC,
-    or do not read the encryption configuration again."""
+    do not read the encryption configuration again, or show no certificate."""
     present = {
         RBAC_HOOK: rbac,
-        ENCRYPTION_HOOK: settings.encryption_provider_config_automatic_reload,
+        ENCRYPTION_HOOK: config.store.encryption_provider_config_automatic_reload,
+        PROXY_CERTIFICATE_HOOK: config.aggregation.proxy_client_cert_file is not None,
+        **dict.fromkeys(_ADDED_HOOKS, False),
     }
 
     async def check_store() -> None:
@@ -225,10 +262,11 @@ def server_health(
             raise Unhealthy(problem)
 
     has_kms = encryption is not None and encryption.has_health_check
+    kms: Mapping[str, HealthCheck] = {"kms-providers": check_kms} if has_kms else {}
     return Health(
         alive={"log": check_log, "etcd": check_store},
-        working={"kms-providers": check_kms} if has_kms else {},
-        ready={"etcd-readiness": kv.writable, "informer-sync": check_definitions},
+        working=kms,
+        ready={"etcd-readiness": kv.writable, **kms, "informer-sync": check_definitions},
         hooks=[hook for hook in HOOKS if present.get(hook, True)],
         conditions={CRD_HOOK: lambda: custom_resources.synced},
     )

@@ -21,6 +21,7 @@ FLOW_CONTROL = {
     "apiserver_flowcontrol_dispatched_requests_total": ("counter", "priority_level flow_schema"),
     "apiserver_flowcontrol_current_executing_requests": ("gauge", "priority_level flow_schema"),
     "apiserver_flowcontrol_current_executing_seats": ("gauge", "priority_level flow_schema"),
+    "apiserver_current_inqueue_requests": ("gauge", "request_kind"),
     "apiserver_flowcontrol_current_inqueue_requests": ("gauge", "priority_level flow_schema"),
     "apiserver_flowcontrol_current_inqueue_seats": ("gauge", "priority_level flow_schema"),
     "apiserver_flowcontrol_work_estimated_seats": ("histogram", "priority_level flow_schema"),

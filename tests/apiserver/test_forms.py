@@ -58,12 +58,13 @@ def _status(media: MediaType, kind: str, *, is_list: bool) -> int:
 def test_get_and_list(
     api, objects: str, media: MediaType, kind: str, version: str, is_list: bool
 ) -> None:
-    """Get and list return every supported format, and 406 for other formats."""
+    """Get and list return every supported format, and 406 for other formats, in indented JSON."""
     path = objects if is_list else f"{objects}/x"
     response = api.get(path, accept=_accept(media, kind, version))
     assert response.status == _status(media, kind, is_list=is_list), response.body
     if response.status == 406:
-        assert _decoded(media, response.body)["reason"] == "NotAcceptable"
+        assert response.json["reason"] == "NotAcceptable"
+        assert response.body.startswith(b'{\n  "kind": "Status",\n')
         return
     (content_type,) = parse_accept(response.headers["Content-Type"])
     assert content_type.name == media.name

@@ -32,12 +32,12 @@ def tree_response(
 
 
 def status_response(server: Server, request: Request, tree: Tree) -> Response:
-    """Return a Status as a response; in JSON if the client accepts no available encoding."""
+    """Return a Status as a response; in indented JSON, as kube-apiserver does, if the client accepts
+    no available encoding without a conversion."""
     try:
-        offered = server.codecs.media_types
-        options = negotiate_output(request.header("Accept"), offered, allows=_allow_any)
+        options = negotiate_output(request.header("Accept"), server.codecs.media_types)
     except NotAcceptable:
-        options = MediaTypeOptions(media=JSON)
+        options = MediaTypeOptions(media=JSON, pretty=True)
     try:
         response = _encode(server, request, tree, options, tree["code"])
     except CodecError:

@@ -125,6 +125,13 @@ def flow_control_families(flow_control: FlowControl, kinds: RequestKinds) -> Ite
         text="Part of their demand that levels got in the last division.",
         series=[((), flow_control.fair_fraction)],
     )
+    yield Family(
+        name="apiserver_current_inqueue_requests",
+        type="gauge",
+        text="Requests that wait in queues, by what they do.",
+        labels=("request_kind",),
+        series=[((kind.kind,), kind.waiting.value) for kind in (kinds.mutating, kinds.reading)],
+    )
     yield from _series_families(series)
     yield from _series_histograms(series)
     yield from _use_families(levels, kinds)

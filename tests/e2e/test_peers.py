@@ -5,16 +5,17 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.apiserver.aggregationkit import Authority
-from tests.e2e.cluster import call
+from tests.e2e.cluster import WATCH_TIMEOUT_SECONDS, call, open_response
 from tests.e2e.programs import Server, kubectls, run, start, stop
 from tests.storage.etcd_server import Member, running_member
 
@@ -115,8 +116,8 @@ def resources(server: Server, accept: str) -> set[str]:
 
 def test_mixed_versions(fleet: Fleet) -> None:
     """A server that emulates an older release passes requests for newer resources on to a peer, as
-    the client's user; its discovery shows them, and kubectl uses them. When no server has the
-    resource any more, the response is that of a server alone."""
+    the client's user, watches and upgrades included; its discovery shows them, and kubectl uses
+    them. When no server has the resource any more, the response is that of a server alone."""
     new = fleet.start("new")
     old = fleet.start("old", "--emulated-version=1.33", GATE)
     wait_for_status(old, CLASSES, 200)
@@ -133,12 +134,48 @@ def test_mixed_versions(fleet: Fleet) -> None:
     assert get(old, "/apis", {"Accept": AGGREGATED}) == get(new, "/apis", {"Accept": AGGREGATED})
     for kubectl in kubectls():
         assert "deviceclass" in run(kubectl, old, "get", "deviceclasses", "-o", "name")
+    with open_response(old, "GET", f"{CLASSES}?watch=1") as stream, websocket_watch(old) as frames:
+        assert json.loads(stream.readline())["object"]["metadata"]["name"] == "c"
+        read_until(frames, b'"ADDED"')
+        call(new, "DELETE", f"{CLASSES}/c")
+        assert json.loads(stream.readline())["type"] == "DELETED"
+        read_until(frames, b'"DELETED"')
     metrics = get(old, "/metrics")[2]
     labels = 'group="resource.k8s.io",version="v1",resource="deviceclasses"'
     assert f'apiserver_rerouted_request_total{{code="404",{labels}}} 1' in metrics
     assert re.search("^aggregator_discovery_nopeer_requests_total [1-9]", metrics, re.MULTILINE)
     assert stop(new) == 0
     assert wait_for_status(old, CLASSES, 404)[2] == "404 page not found\n"
+
+
+@contextmanager
+def websocket_watch(server: Server) -> Iterator[ssl.SSLSocket]:
+    """A watch whose events are frames of a WebSocket."""
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    context.load_cert_chain(server.client_cert, server.client_key)
+    host, _, port = server.url.removeprefix("https://").rpartition(":")
+    handshake = (
+        f"GET {CLASSES}?watch=1 HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    with (
+        socket.create_connection((host, int(port)), WATCH_TIMEOUT_SECONDS) as connection,
+        context.wrap_socket(connection, server_hostname=host) as secured,
+    ):
+        secured.sendall(handshake.encode())
+        assert read_until(secured, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+        yield secured
+
+
+def read_until(connection: ssl.SSLSocket, text: bytes) -> bytes:
+    """Read until a text has arrived, and return what has been read; the rest is dropped."""
+    received = b""
+    while text not in received:
+        piece = connection.recv(1 << 16)
+        assert piece, received
+        received += piece
+    return received
 
 
 @pytest.mark.slow

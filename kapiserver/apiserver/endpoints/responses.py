@@ -32,8 +32,8 @@ def tree_response(
 
 
 def status_response(server: Server, request: Request, tree: Tree) -> Response:
-    """Return a Status as a response; in indented JSON, as kube-apiserver does, if the client accepts
-    no available encoding without a conversion."""
+    """Return a Status as a response. If the client accepts no encoding without a conversion, it is
+    indented JSON, as with kube-apiserver."""
     try:
         options = negotiate_output(request.header("Accept"), server.codecs.media_types)
     except NotAcceptable:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kapiserver.testing import TestClusters, TestServer
 from tests.clients import go_suites
 from tests.clients.go_projects import CONTROLLER_RUNTIME, PROJECTS
 from tests.clients.toolchains import BUILDS, FETCH, install, run_suite, suite_folder
@@ -77,6 +78,27 @@ def test_operator(assets: Path, variables: dict[str, str], test: str) -> None:
     )
     assert len(re.findall(r"^--- PASS: ", output, re.MULTILINE)) >= 7, output
     assert f"--- PASS: {test} " in output
+
+
+@pytest.mark.slow  # compiles controller-runtime
+def test_operator_in_clusters() -> None:
+    """The same tests pass twice in clusters of one server, which are existing clusters for envtest,
+    so that nothing of one run is left for the other."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    folder = BUILDS / "go-operator"
+    shutil.copytree(OPERATOR, folder, dirs_exist_ok=True)
+    install(folder, *FETCH["go"])
+    controllers = ["garbage-collector-controller", "namespace-controller"]
+    with (
+        TestServer(enable_logical_clusters=True, controllers=controllers) as server,
+        TestClusters(server) as clusters,
+    ):
+        for _ in range(2):
+            kubeconfig = str(clusters.create().kubeconfig)
+            variables = {"USE_EXISTING_CLUSTER": "true", "KUBECONFIG": kubeconfig}
+            output = run_suite(folder, GO | variables, "go", "test", "-count=1", "-v", "./...")
+            assert len(re.findall(r"^--- PASS: ", output, re.MULTILINE)) >= 7, output
 
 
 @pytest.fixture(scope="session")

@@ -5,17 +5,25 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
+from kapiserver.api.custom_kinds import CustomKinds, Definition
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocuments
+from kapiserver.apiserver.discovery.openapi_documents import (
+    PAUSE_SECONDS,
+    USED_SECONDS,
+    OpenAPIDocuments,
+)
 from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.storage.concurrency.subscriptions import Subscribers
 from tests.apiserver import gnostic, openapi_digest
 from tests.apiserver.conftest import Server
 from tests.apiserver.customkit import definition, establish, version
+from tests.clock import ManualClock
 
 GROUP_VERSIONS = ("api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2",
                   "apis/coordination.k8s.io/v1")  # fmt: skip
@@ -275,6 +283,36 @@ def test_concurrent_requests_build_once() -> None:
         cancelled.cancel()
         document = await request
         assert await documents.v2() is document
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("idle", [0.0, 2 * USED_SECONDS], ids=["recently", "long ago"])
+def test_v2_is_built_in_advance(idle: float) -> None:
+    """Soon after a definition has changed, the v2 document is built, if a client has asked for it
+    recently."""
+
+    async def run() -> None:
+        clock, scheme = ManualClock(), Scheme()
+        subscribers = Subscribers[Callable[[Sequence[str]], None]]()
+        documents = OpenAPIDocuments(scheme, clock.now)
+        for _ in range(2):
+            documents.prepare_v2_after(subscribers.subscribe, clock)
+        await documents.v2()
+        clock.advance(idle)
+        tree = definition(version())
+        tree["status"] = {"acceptedNames": tree["spec"]["names"]}
+        scheme.custom = CustomKinds([Definition(tree, lambda: tree)])
+        changed_at = clock.now()
+        for _ in range(2):
+            for on_changed in subscribers:
+                on_changed([tree["metadata"]["name"]])
+            clock.advance(PAUSE_SECONDS / 2)
+        clock.advance(PAUSE_SECONDS / 2)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+        clock.advance(60.0)
+        built_after = (await documents.v2()).modified - changed_at
+        assert built_after == pytest.approx(1.5 * PAUSE_SECONDS + (60.0 if idle else 0.0))
 
     asyncio.run(run())
 

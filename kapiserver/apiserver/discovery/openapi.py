@@ -55,6 +55,8 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     remote = merged.remote(path) if version == "v3" else None
     if remote is not None:
         return await _serve_remote(server, request, *remote)
+    if version == "v2":
+        documents.prepare_v2_after(server.custom_resources.subscribe, server.clock)
     document = await _find_document(documents, merged, version, path)
     if document is None:
         return page_not_found()

@@ -1,8 +1,9 @@
 """The OpenAPI documents of a scheme: one v2 document, and a v3 document for each group-version.
 
 Each is built from the declarations at first use, in a thread, and cached until the served resources
-change. The index needs no document: an ETag is a hash of what the document is built from. Knows no
-request. Mirrors the builders and the caches of kube-openapi.
+change. The v2 document, which has all kinds, is built again soon after such a change, because that
+takes some tenths of a second. The index needs no document: an ETag is a hash of what the document
+is built from. Knows no request. Mirrors the builders and the caches of kube-openapi.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ from kapiserver.apiserver.discovery.openapi_schemas import (
     VERSION_INFO as VERSION_INFO_NAME,
 )
 from kapiserver.apiserver.version import git_version
+from kapiserver.storage.concurrency.clock import Clock, Timer
+from kapiserver.storage.concurrency.subscriptions import Subscription
 
 _BEARER = {
     "description": "A token in the Authorization header.",
@@ -62,6 +65,13 @@ _BEARER = {
 _NAMES = {PATCH: PATCH_NAME, VERSION_INFO: VERSION_INFO_NAME}
 
 Encode: TypeAlias = Callable[[Tree], bytes]
+SubscribeToDefinitions: TypeAlias = Callable[[Callable[[Sequence[str]], None]], Subscription]
+"""Subscribes a function to changes of definitions; it gets their names."""
+
+PAUSE_SECONDS = 0.5
+"""How long no definition has changed when the v2 document is built in advance."""
+USED_SECONDS = 600.0
+"""How long the v2 document is built in advance after a client has asked for it."""
 
 
 class OpenAPIDocument(Struct):
@@ -132,9 +142,35 @@ class OpenAPIDocuments:
         self._cache: dict[str, _CachedDocument] = {}
         self._custom: CustomKinds | None = None
         self._index: asyncio.Task[_Index] | None = None
+        self._subscription: Subscription | None = None
+        self._v2_used_at = float("-inf")
+        self._timer: Timer | None = None
+        self._preparation: asyncio.Task[OpenAPIDocument] | None = None
+
+    def prepare_v2_after(self, subscribe: SubscribeToDefinitions, clock: Clock) -> None:
+        """Build the v2 document also when definitions have changed, not only when a client waits
+        for it: PAUSE_SECONDS after the last change, if a client has asked for it recently.
+        Idempotent."""
+        if self._subscription is not None:
+            return
+
+        def prepare() -> None:
+            if self._now() - self._v2_used_at < USED_SECONDS:
+                self._preparation = asyncio.ensure_future(self._make_current_v2())
+
+        def on_changed(_names: Sequence[str]) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = clock.call_later(PAUSE_SECONDS, prepare)
+
+        self._subscription = subscribe(on_changed)
 
     async def v2(self) -> OpenAPIDocument:
         """Return the v2 document, of all group-versions."""
+        self._v2_used_at = self._now()
+        return await self._make_current_v2()
+
+    async def _make_current_v2(self) -> OpenAPIDocument:
         index = await self._current()
         sources = tuple(index.sources.values())
         make = functools.partial(self._make_v2, sources)

@@ -59,7 +59,7 @@ def _measure(commit: str, storage: str, scratch: Path) -> dict[str, int]:
     subprocess.run([sys.executable, "-m", "compileall", "-q", tree / "kapiserver"], check=True)
     rows = {name: row for name, row in request_rows("").items() if name in REQUESTS}
     with counted_server(storage, scratch, tree) as target:
-        return {name: round(each / 1000) for name, each in count(target, rows, 24, 2)}
+        return {name: round(each / 1000) for name, each in count(target, rows, 16, 2)}
 
 
 def picture(points: Sequence[Point]) -> str:

@@ -205,6 +205,7 @@ class Work:
             pace=pace,
             names=expectation.names,
             expected=expectation,
+            tracebacks=self._reference.tracebacks,
             first_step=first_step,
         )
         fresh = None

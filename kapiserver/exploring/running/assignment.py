@@ -62,6 +62,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     expected    the state that the run should reach, for which it waits
     varied      the state that it should reach after a variation
     steps       the steps in place of those of the setup
+    tracebacks  the last lines of tracebacks that plain runs have, too
     first_step  the step to begin with, from the state that a plain run had before it
     """
 
@@ -71,6 +72,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     expected: Expectation | None = None
     varied: Expectation | None = None
     steps: Sequence[Step] | None = None
+    tracebacks: frozenset[str] = frozenset()
     first_step: int = 0
 
     @property

@@ -60,8 +60,8 @@ class Instances:
 
     @property
     def output(self) -> str:
-        """What the programs that have ended wrote."""
-        return "".join(self._outputs)
+        """What the programs have written so far."""
+        return "".join([*self._outputs, *(each.output for each in self._programs.values())])
 
     @property
     def is_changing(self) -> bool:

@@ -112,7 +112,7 @@ class Session:
         self._idle_requests.clear()
         self._obstacles = Obstacles(self._server, self.tracer, self._writes)
         self._has_given_up = False
-        self._settling.begin(self._pace)
+        self._settling.begin(self._pace, assignment.tracebacks)
         plan = assignment.plan
         earlier_version = self._setup.earlier_version if plan.has("upgrade") else None
         self.instances.begin(earlier_version, self._pace.watches, plan.expiring)
@@ -241,7 +241,9 @@ class Session:
     async def _wait(self, step: Wait) -> None:
         """Wait for the condition of a step. Raises AssertionError when its time is over, or when
         the operator has rested for long without it and nothing that a plan does lasts any more."""
-        waiting = asyncio.create_task(self._wait_for(step, step.seconds))
+        # Under a plan, the operator may try again after a minute.
+        seconds = step.seconds + (MAX_RETRY_SECONDS if self._pace.patience else 0.0)
+        waiting = asyncio.create_task(self._wait_for(step, seconds))
         try:
             await self._rest_while(waiting, step.seconds)
             if waiting.done():
@@ -306,8 +308,11 @@ class Session:
 
     def _patience_for_retry(self, objects: Mapping[ObjectRef, Tree], rested: float) -> float:
         """Return for how long the operator must rest in all before it has tried again, if the
-        objects say when it will; 0.0 if they do not, and in a plain run."""
-        seconds = seconds_to_retry(objects.values(), time.time()) if self._pace.patience else 0.0
+        objects say when it will; 0.0 if they do not, in a plain run, and if it has logged an error
+        of its program: whatever it does then, the run has failed."""
+        if not self._pace.patience or self._settling.has_program_error:
+            return 0.0
+        seconds = seconds_to_retry(objects.values(), time.time())
         longest = MAX_RETRY_SECONDS + self._pace.patience
         return min(longest, rested + seconds + self._pace.patience) if seconds else 0.0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from kapiserver.exploring.judging.loops import MAX_SAME_WRITES, endless_loops
+from kapiserver.exploring.judging.oracles import tracebacks
 from kapiserver.exploring.running.assignment import Pace
 from kapiserver.exploring.running.injector import Injector
 from kapiserver.exploring.running.instances import POLL_SECONDS, Instances
@@ -19,6 +20,8 @@ from kapiserver.testing.server import TestServer
 START_REST_SECONDS = 0.25
 """Time for which an instance that has just started must rest: client-go looks each 100 ms whether
 its caches are filled, and does nothing before."""
+FAILED_SECONDS = 3.0
+"""Time in which an operator must settle if it has logged an error of its program."""
 SHORT_REST_SECONDS = 0.01
 """Time in which an operator that has got an event is seen to work."""
 BUSY_SECONDS = 10.0
@@ -37,13 +40,14 @@ class Settling:
         self._injector = injector
         self.begin(Pace())
 
-    def begin(self, pace: Pace) -> None:
-        """Begin a run with a pace."""
+    def begin(self, pace: Pace, known_errors: frozenset[str] = frozenset()) -> None:
+        """Begin a run with a pace. Plain runs have these errors of the program, too."""
         self._pace = pace
+        self._known_errors = known_errors
         self._settled_at = -1
         """The count of activities when the operator had settled the last time."""
         self.is_endless = False
-        """Whether it is certain that the operator will not settle."""
+        """Whether it is certain that the operator will not settle; the run ends then."""
         self._next_look = 2 * MAX_SAME_WRITES
         """The number of writes of the operator at which to look for endless loops."""
 
@@ -52,12 +56,22 @@ class Settling:
         """Whether nothing has happened since the operator had settled."""
         return self._settled_at == self._tracer.activity
 
+    @property
+    def has_program_error(self) -> bool:
+        """Whether the operator has logged an error of its program. Then the run has failed,
+        whatever the operator does later."""
+        return not self._known_errors.issuperset(tracebacks(self._instances.output))
+
     async def settle(self) -> bool:
         """Return True when nothing is left to do, False at the time limit, and as soon as it is
         certain that the operator will not settle."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._pace.settle
-        while not self.look_for_loops() and loop.time() < deadline:
+        start = loop.time()
+        while not self.look_for_loops():
+            seconds = loop.time() - start
+            if seconds > self._pace.settle or (seconds > FAILED_SECONDS and self.has_program_error):
+                self.is_endless = True
+                return False
             quiet = self._pace.quiet
             if self._instances.has_new:
                 quiet = max(quiet, START_REST_SECONDS)

@@ -93,6 +93,23 @@ def test_stops() -> None:
     assert stops == ["down@step::::2@step::::3"]
 
 
+def test_recreations() -> None:
+    """First the operator misses that an object was deleted and created again."""
+    run = Builder()
+    run.step(0)
+    run.workload(DB, {})
+    run.step(1)
+    run.workload(DB, None)
+    run.step(2)
+    run.workload(DB, {})
+    stops = [text for text in texts(run) if text.startswith("down")]
+    assert stops == [
+        "down@step::::1@step::::3",
+        "down@step::::1@step::::2",
+        "down@step::::2@step::::3",
+    ]
+
+
 def test_refused_reads() -> None:
     """The last get and list before a write that changes something, once and for a while; not those
     of the operator's start."""

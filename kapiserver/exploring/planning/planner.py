@@ -20,6 +20,7 @@ from kapiserver.exploring.history import (
     Commit,
     History,
     Mark,
+    ObjectRef,
     Request,
 )
 from kapiserver.exploring.names import Names
@@ -36,7 +37,7 @@ from kapiserver.exploring.planning.plans import (
 )
 from kapiserver.exploring.planning.refusals import READS, REFUSALS
 
-ORDERED = ("refuse", "quota", "webhook", "vary")
+ORDERED = ("down", "miss", "refuse", "quota", "webhook", "vary")
 """Actions whose plans are in the order in which they should run."""
 WHILE = 3
 """Requests that a refusal for a while refuses."""
@@ -256,11 +257,25 @@ def _stops(facts: Facts) -> list[Injection]:
 
 
 def _spans(facts: Facts) -> list[tuple[int, int]]:
-    """Return the spans of steps in which the workload writes: single steps, then two that follow
-    each other, such as a deletion and a new creation; each with the step after its end."""
+    """Return the spans of steps in which the workload writes, each with the step after its end:
+    pairs of steps that delete an object and create it again, single steps, the other pairs."""
     single = [(index, index + 1) for index in facts.changing]
     pairs = [(first, second + 1) for first, second in pairwise(facts.changing)]
-    return [*single, *pairs]
+    recreations = [
+        (first, end)
+        for first, end in pairs
+        if _objects(facts, "deleted", first, end) & _objects(facts, "created", end - 1, end)
+    ]
+    return list(dict.fromkeys([*recreations, *single, *pairs]))
+
+
+def _objects(facts: Facts, operation: str, first: int, end: int) -> set[ObjectRef]:
+    """Return the objects that are created, or deleted, in a span of steps."""
+    return {
+        commit.object
+        for commit in facts.history.commits
+        if commit.operation == operation and first <= facts.step_at(commit.position) < end
+    }
 
 
 def _conflicts(facts: Facts) -> list[Injection]:

@@ -72,3 +72,8 @@ class Exploration(Struct, kw_only=True):
     left: int = 0
     unreached: int = 0
     unrepeated: int = 0
+
+    @property
+    def failed(self) -> int:
+        """The number of plans that failed; the plain runs, which may fail too, are no plan."""
+        return sum(bool(finding.plan.injections) for finding in self.findings)

@@ -88,10 +88,9 @@ def _finding_tree(finding: Finding, report: Report) -> Mapping[str, Any]:
 def write_junit(report: Report) -> str:
     """Return JUnit's XML: a test case for each failing plan, and one for all others."""
     exploration = report.exploration
-    failures = str(len(exploration.findings))
-    suite = ElementTree.Element(
-        "testsuite", name="kapiserver explore", tests=str(exploration.done), failures=failures
-    )
+    failures = len(exploration.findings)
+    counts = {"tests": str(failures + 1), "failures": str(failures)}
+    suite = ElementTree.Element("testsuite", {"name": "kapiserver explore", **counts})
     for finding in exploration.findings:
         case = ElementTree.SubElement(suite, "testcase", name=finding.plan.sentence)
         attributes = {
@@ -99,7 +98,7 @@ def write_junit(report: Report) -> str:
         }  # fmt: skip
         failure = ElementTree.SubElement(case, "failure", attributes)
         failure.text = "\n".join(_lines(finding, report))
-    passed = f"{exploration.done - len(exploration.findings)} plans pass"
+    passed = f"{exploration.done - exploration.failed} plans pass"
     ElementTree.SubElement(suite, "testcase", name=passed)
     return xml.encode(suite)
 
@@ -112,11 +111,12 @@ def count_text(exploration: Exploration) -> str:
     """Return a sentence with the numbers of plans."""
     counts = {
         "done": exploration.done,
-        "failed": len(exploration.findings),
+        "failed": exploration.failed,
         "failed once and not again": exploration.unrepeated,
         "did not reach their points": exploration.unreached,
         "left": exploration.left,
     }
     required = ("done", "failed")
     parts = [f"{number} {name}" for name, number in counts.items() if number or name in required]
-    return f"plans: {', '.join(parts)}"
+    plain = "; the plain runs failed" if exploration.failed < len(exploration.findings) else ""
+    return f"plans: {', '.join(parts)}{plain}"

@@ -114,6 +114,8 @@ class Work:
         self._deadline = time.monotonic() + options.seconds
         self._known: set[object] = set()
         """Signatures of the faults that were repeated."""
+        self._plain_faults: set[object] = set()
+        """Signatures of the faults of the plain runs, which no plan shows again."""
         self._first_steps: set[int] = set()
         """Steps with which a run may begin: a restart of the operator is no fault there."""
         self._fresh: dict[str, Expectation | None] = {}
@@ -131,6 +133,7 @@ class Work:
     def judge_plain_run(self, history: History) -> None:
         """Record what is wrong without a plan."""
         faults = judge(self._run_to_judge(PLAIN, history))
+        self._plain_faults = {fault.signature for fault in faults}
         if faults:
             runs = self._lessons.runs
             self._add(_Failure(PLAIN, faults, history), Certainty(runs, runs))
@@ -186,7 +189,7 @@ class Work:
 
     def _report_progress(self) -> None:
         result = self._result
-        self.on_progress(Progress(done=result.done, left=self.left, failed=len(result.findings)))
+        self.on_progress(Progress(done=result.done, left=self.left, failed=result.failed))
 
     def _first_step(self, plan: Plan) -> int:
         """Return the step with which the run of a plan begins."""
@@ -269,7 +272,11 @@ class Work:
         the points of the plan did not come."""
         if performance.history is None:
             return None
-        faults = judge(self._run_to_judge(plan, performance.history, performance.fresh))
+        faults = [
+            fault
+            for fault in judge(self._run_to_judge(plan, performance.history, performance.fresh))
+            if fault.signature not in self._plain_faults
+        ]
         if not faults:
             return None
         recording = None

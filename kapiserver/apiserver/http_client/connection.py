@@ -67,7 +67,7 @@ class HttpResponse:
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         """None once the response has ended: the parser refers to the response."""
         self._unhandled_bytes = 0
-        """Bytes that have arrived since the begin, or since the last piece of the body."""
+        """The bytes that have arrived since the last piece of the body, or since the start."""
         self._pieces: list[bytes] = []
         self._unread = 0
         self._error: Exception | None = None

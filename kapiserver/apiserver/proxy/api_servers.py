@@ -9,6 +9,7 @@ k8s.io/apimachinery with the round tripper of SetAuthProxyHeaders of client-go.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -46,7 +47,6 @@ SMALL_BYTES = 64 << 10
 RESPONSE_BYTES = 256 << 10
 """A body of at most this size, which the response states, is read before it is passed back: that
 many bytes wait in a connection anyway, and pieces cost a write each."""
-_REPLACED, _OF_TRACES = frozenset(("audit-id", "host")), frozenset(("traceparent", "tracestate"))
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
 _OF_FILTERS = frozenset(
     (b"audit-id", b"x-kubernetes-pf-flowschema-uid", b"x-kubernetes-pf-prioritylevel-uid")
@@ -139,9 +139,7 @@ def _headers(
     server: Server, request: Request, own_header: tuple[str, str], *, is_upgrade: bool
 ) -> Headers:
     """Return the headers to send: those of the client without its credentials, and the user."""
-    replaced = _REPLACED | {own_header[0].lower()}
-    if request.trace.context is not None:
-        replaced |= _OF_TRACES
+    replaced = _replaced(own_header[0], is_traced=request.trace.context is not None)
     settings = server.config.authentication
     return [
         *forwarded_headers(request, settings, upgrade=is_upgrade, withheld=replaced),
@@ -150,6 +148,13 @@ def _headers(
         ("Audit-Id", request.audit.id),
         own_header,
     ]
+
+
+@functools.lru_cache(maxsize=8)
+def _replaced(own_name: str, *, is_traced: bool) -> frozenset[str]:
+    """Return the names in lower case of headers of the client that this server replaces."""
+    of_trace = ("traceparent", "tracestate") if is_traced else ()
+    return frozenset(("audit-id", "host", own_name.lower(), *of_trace))
 
 
 def _upgraded(request: Request, response: HttpResponse) -> AnyResponse:

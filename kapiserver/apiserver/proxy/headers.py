@@ -60,7 +60,8 @@ def forwarded_headers(
         settings.requestheader_uid_headers,
         settings.requestheader_group_headers,
         settings.requestheader_extra_headers_prefix,
-        withheld | (_ONLY_ONCE if upgrade else _HOP_BY_HOP),
+        withheld,
+        upgrade=upgrade,
     )
     connection = request.header("Connection")
     if connection and not upgrade:
@@ -90,11 +91,14 @@ def _withheld(
     groups: Sequence[str],
     extra: Sequence[str],
     others: frozenset[str],
+    *,
+    upgrade: bool,
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the names, and the prefixes of names, in lower case of headers that are not passed on
     as they are: `others`, credentials, and those in which front proxies of this server name
     users."""
-    names = others | _CREDENTIALS | {name.lower() for name in (*usernames, *uids, *groups)}
+    hop = _ONLY_ONCE if upgrade else _HOP_BY_HOP
+    names = others | hop | _CREDENTIALS | {name.lower() for name in (*usernames, *uids, *groups)}
     prefixes = _CREDENTIAL_PREFIXES + tuple(name.lower() for name in extra)
     return names | {"expect", _FORWARDED_FOR, _WEBSOCKET_PROTOCOL}, prefixes
 

@@ -47,6 +47,7 @@ def test_objects(kit: Kit) -> None:
     assert kit.management("GET", f"/clusters/{one.name}{MAPS}/x").body["data"] == {"a": "1"}
 
 
+@pytest.mark.slow
 def test_the_start_of_a_cluster() -> None:
     """A new cluster has what a new server has, and the binding of its administrator."""
     paths = (
@@ -110,6 +111,7 @@ def test_definitions_and_discovery(kit: Kit) -> None:
     assert "apis/example.com/v1" not in kit.request(two, "GET", "/openapi/v3").body["paths"]
 
 
+@pytest.mark.slow
 def test_openapi_documents(kit: Kit) -> None:
     """Clusters share the documents of built-in groups; definitions of one name have each their own
     schema."""
@@ -227,6 +229,7 @@ def test_names(kit: Kit, name: str) -> None:
     assert caught.value.code == 422
 
 
+@pytest.mark.slow
 def test_off_by_default() -> None:
     """Without the flag there is neither the resource nor the path."""
     with Kit.running(enable_logical_clusters=False) as kit:

@@ -194,6 +194,7 @@ def test_places() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_many_first_requests() -> None:
     """Requests that arrive together open a cluster once; those that give up cancel nothing."""
 
@@ -212,6 +213,7 @@ def test_many_first_requests() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_deleted_cluster_that_is_in_use() -> None:
     """Deleting a cluster ends its watches, and later requests meet no cluster."""
 
@@ -256,6 +258,7 @@ def test_a_cluster_that_is_deleted_while_it_opens() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_killed_server(tmp_path: Path) -> None:
     """The next server opens the clusters that were open when a server was killed, and no other
     one; when they rest, nothing says so any more."""

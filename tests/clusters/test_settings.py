@@ -60,6 +60,7 @@ def test_settings_that_clusters_do_not_have() -> None:
     assert settings["secure_port"] is None
 
 
+@pytest.mark.slow
 def test_audit(tmp_path: Path) -> None:
     """The server's audit log has the requests of clusters, with an annotation."""
     policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
@@ -48,10 +49,12 @@ from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.host import Host
 from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
-from kapiserver.storage.errors import Conflict, KeyExists
+from kapiserver.storage.errors import Conflict, KeyExists, StorageError
 from kapiserver.storage.kv.compaction import Compactor
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.wrappers.overlay_store import OverlayStore
+
+_log = logging.getLogger(__name__)
 
 START_SECONDS = 30.0
 """How long a request waits for the start of the server, or for a new cluster."""
@@ -213,7 +216,11 @@ class LogicalClusters:
 
     async def _wake_those_that_were_open(self) -> None:
         """Open the clusters that were open when an earlier server was killed."""
-        rows = (await self.store.range(self._marks)).items
+        try:
+            rows = (await self.store.range(self._marks)).items
+        except StorageError as error:
+            _log.warning("clusters that were open wait for their next request: %s", error)
+            return
         records = {record.uid: record for record in self._running_controller.records.values()}
         for row in rows:
             record = records.get(row.key.removeprefix(self._marks))

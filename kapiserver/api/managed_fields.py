@@ -95,12 +95,6 @@ class Schemas(Protocol):
         it."""
 
 
-# Encoding and decoding of managedFields.
-
-
-# Tracking of writes.
-
-
 class FieldManager(Struct, frozen=True, kw_only=True):
     """Tracks the writes to one kind in `version`, through `subresource` unless it is empty.
 

@@ -35,20 +35,26 @@ FIRST = "12fec815"
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """A commit, its date (YYYY-MM-DD), and thousands of instructions by the name of the request."""
+    """A commit, its date (YYYY-MM-DD), how many commits after the first one it is, and thousands of
+    instructions by the name of the request."""
 
     commit: str
     date: str
+    number: int
     thousands: dict[str, int]
 
 
-def _commits(number: int, since: str) -> list[tuple[str, str]]:
-    """Return commits and their dates, evenly spread over the history, the oldest first."""
+def _commits(count: int, since: str) -> list[tuple[int, str, str]]:
+    """Return commits, each with its number from 0 and its date, evenly spread over the history, the
+    oldest first."""
     command = ["git", "-C", str(ROOT), "log", "--reverse", "--format=%h %as", f"{since}^..HEAD"]
     log = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    step = (len(log) - 1) / (number - 1)
-    chosen = (log[round(index * step)].split() for index in range(number))
-    return [(commit, date) for commit, date in chosen]
+    commits = []
+    for index in range(count):
+        number = round(index * (len(log) - 1) / (count - 1))
+        commit, date = log[number].split()
+        commits.append((number, commit, date))
+    return commits
 
 
 def _measure(commit: str, storage: str, scratch: Path) -> dict[str, int]:
@@ -65,7 +71,7 @@ def _measure(commit: str, storage: str, scratch: Path) -> dict[str, int]:
 def picture(points: Sequence[Point]) -> str:
     """Return the picture of a history."""
     lines = {
-        name: [(float(at), float(point.thousands[name])) for at, point in enumerate(points)]
+        name: [(float(point.number), float(point.thousands[name])) for point in points]
         for name in REQUESTS
     }
     title = f"thousand instructions of a request, {points[0].date} to {points[-1].date}"
@@ -81,13 +87,13 @@ def main() -> None:
     options = parser.parse_args()
     points: list[Point] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for commit, date in _commits(options.commits, options.since):
+        for number, commit, date in _commits(options.commits, options.since):
             try:
                 thousands = _measure(commit, options.storage, Path(scratch, commit))
             except (SystemExit, AssertionError, OSError, EOFError, SubprocessError) as error:
                 print(f"{commit} {date} is left out: {error!r}", flush=True)
                 continue
-            points.append(Point(commit=commit, date=date, thousands=thousands))
+            points.append(Point(commit=commit, date=date, number=number, thousands=thousands))
             print(commit, date, thousands, flush=True)
     DATA.parent.mkdir(parents=True, exist_ok=True)
     DATA.write_bytes(msgspec.json.format(msgspec.json.encode(points), indent=1) + b"\n")

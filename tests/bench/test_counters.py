@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.counters import Callgrind, parse_perf
+from tests.bench.history import REQUESTS, Point, picture
 from tests.bench.instructions import request_rows
 
 
@@ -29,6 +30,18 @@ def test_rows_that_are_counted() -> None:
         "get configmaps, JSON", "get pods, JSON", "get pods, protobuf", "put configmaps",
     ]  # fmt: skip
     assert "leases, merge patch" in request_rows("")
+
+
+def test_picture_of_a_history() -> None:
+    """A picture has a line for each request, over the numbers of the commits."""
+    points = [
+        Point(commit=commit, date=date, number=number, thousands=dict.fromkeys(REQUESTS, value))
+        for commit, date, number, value in (("a1", "2026-11-22", 0, 9), ("b2", "2026-11-28", 40, 6))
+    ]
+    drawn = picture(points)
+    assert drawn.count("<polyline") == 1 + len(REQUESTS)
+    assert "40 commits" in drawn
+    assert "2026-11-22 to 2026-11-28" in drawn
 
 
 @pytest.mark.slow

@@ -83,6 +83,14 @@ def test_refused_parameters(name: str) -> None:
             "postgresql:///db?host=one,two",
             {"hosts": [{"host": "one", "port": None}, {"host": "two", "port": None}]},
         ),
+        (
+            "postgresql:///db?host=one,two&port=1,2",
+            {"hosts": [{"host": "one", "port": 1}, {"host": "two", "port": 2}]},
+        ),
+        (
+            "postgresql://one:1,two/db?port=2",
+            {"hosts": [{"host": "one", "port": 1}, {"host": "two", "port": 2}]},
+        ),
         ("postgresql://?service=s&servicefile=f", {"options": {"servicefile": "f"}}),
     ],
 )
@@ -100,6 +108,7 @@ def test_addresses(address: str, expected: dict[str, Any]) -> None:
         ("mysql://h/db", "want postgresql://"),
         ("postgresql://h/db?connect_timeout=soon", "connect_timeout=soon is not a number"),
         ("postgresql://h:one,two/db", "Port could not be cast"),
+        ("postgresql://one,two/db?port=1,2,3", "port=1,2,3 for 2 hosts"),
         ("postgresql://h/db?sslrootcert=system&sslmode=require", "want verify-full"),
     ],
 )

@@ -92,7 +92,8 @@ def parse_address(text: str) -> Address:
     settings["application_name"] = parameters.get("application_name", fallback)
     if "options" in parameters:
         settings["options"] = parameters["options"]
-    hosts = _hosts(url.netloc.rpartition("@")[2] or parameters.get("host", ""))
+    names = url.netloc.rpartition("@")[2] or parameters.get("host", "")
+    hosts = _hosts(names, parameters.get("port", ""))
     passed_on = {name: parameters[name] for name in ASYNCPG_PARAMETERS & parameters.keys()}
     return Address(
         url=urlunsplit(url._replace(query=urlencode(passed_on))),
@@ -124,13 +125,21 @@ def _check(parameters: Mapping[str, str]) -> None:
             pass
 
 
-def _hosts(text: str) -> list[Mapping[str, str | int | None]]:
-    """Return the servers of `HOST:PORT,HOST:PORT`, none if there is only one."""
+def _hosts(text: str, ports: str) -> list[Mapping[str, str | int | None]]:
+    """Return the servers of `HOST:PORT,HOST:PORT`, none if there is only one. `ports` are those of
+    the parameter, one for all or one for each."""
     urls = [urlsplit(f"//{part}") for part in text.split(",")]
-    servers: list[Mapping[str, str | int | None]] = [
-        {"host": unquote(url.hostname or ""), "port": url.port} for url in urls
+    if len(urls) == 1:
+        return []
+    numbers = [int(port) if port else None for port in ports.split(",")]
+    if len(numbers) == 1:
+        numbers *= len(urls)
+    if len(numbers) != len(urls):
+        raise ValueError(f"--storage: port={ports} for {len(urls)} hosts")
+    return [
+        {"host": unquote(url.hostname or ""), "port": url.port or port}
+        for url, port in zip(urls, numbers, strict=True)
     ]
-    return servers if len(servers) > 1 else []
 
 
 def _options(parameters: Mapping[str, str], *, has_hosts: bool) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from kapiserver.storage.errors import (
     ValueTooLarge,
 )
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.postgresql import connections, connector, store, write_queue
+from kapiserver.storage.postgresql import connections, connector, listener, write_queue
 from kapiserver.storage.postgresql.config import PostgresqlSettings
 from kapiserver.storage.postgresql.layout import LAYOUT
 from kapiserver.storage.postgresql.store import (
@@ -433,19 +433,19 @@ async def test_the_flag(schema: str) -> None:
 
 async def test_a_silent_connection(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that gets no notification reads the events at its next check."""
-    monkeypatch.setattr(store, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(listener, "CHECK_SECONDS", 0.05)
     async with opened() as one, opened() as two:
         recorder = Recorder()
         one.watch("/a/", after=await one.current_revision(), sink=recorder)
-        assert one._connections._listening is not None
-        await one._connections._listening.execute("UNLISTEN *")
+        assert one._listener._connection is not None
+        await one._listener._connection.execute("UNLISTEN *")
         await two.create("/a/x", b"")
         await recorder.count(1)
 
 
 async def test_close_during_a_check(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store closes while it checks its connections."""
-    monkeypatch.setattr(store, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(listener, "CHECK_SECONDS", 0.0)
     for _ in range(5):
         async with asyncio.timeout(WAIT_SECONDS), opened() as view:
             for _ in range(1_000_000):

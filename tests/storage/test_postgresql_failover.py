@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from kapiserver.storage.errors import OutcomeUnknown, Refused, Unavailable
-from kapiserver.storage.postgresql import connector, store
+from kapiserver.storage.postgresql import connector, listener
 from kapiserver.storage.postgresql.store import PostgresqlStore
 from tests.storage.postgresql_server import Server, binaries
 from tests.storage.postgresqlkit import Open, opened, run_sql, schema, tables
@@ -131,7 +131,7 @@ async def test_a_standby_alone(
 ) -> None:
     """A standby serves reads, lists and watches, and refuses writes with PostgreSQL's message; once
     it is promoted, it serves writes and sends notifications."""
-    monkeypatch.setattr(store, "STANDBY_SECONDS", 0.05)
+    monkeypatch.setattr(listener, "STANDBY_SECONDS", 0.05)
     async with opened(primary.url) as view:
         revision = await view.create("/a/x", b"one")
         await synchronize(primary)

@@ -1,4 +1,4 @@
-"""The connections of one store to PostgreSQL: one that writes, some that read, one that listens.
+"""The connections of one store to PostgreSQL: one that writes, some that read, and others.
 
 The writes of a server share a connection, because they share transactions. Other statements that
 write, such as those of compaction, take a connection of those that read, so that no write waits for
@@ -13,8 +13,7 @@ its outcome is unknown. Knows no table but those that `layout.py` checks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
@@ -61,16 +60,14 @@ class Connections:
         self._connector = Connector(address)
         self._schema = schema
         self._outage = _Outage()
-        self._reading = Pool(self._connect, max(limit - OTHER_CONNECTIONS, 1))
-        self._writing = Pool(self._connect, 1)
+        self._reading = Pool(self.connect, max(limit - OTHER_CONNECTIONS, 1))
+        self._writing = Pool(self.connect, 1)
         self._closed = False
-        self._listening: asyncpg.Connection | None = None
-        self._notified: Callable[[int], None] = lambda _: None
 
     async def open(self) -> None:
         """Connect and create missing tables. Raises Refused, Unavailable, ValueError for an address
         that asyncpg refuses."""
-        if not self._schema or len(channel_of(self._schema)) > 63:
+        if not self._schema or len(self.channel) > 63:
             raise ValueError(f"--postgresql-schema={self._schema}: want 1 to 52 characters")
         with translate_errors():
             connection = await self._writing.take()
@@ -80,11 +77,10 @@ class Connections:
                 self._writing.give_back(connection)
 
     async def close(self) -> None:
-        """Close all connections. Idempotent."""
+        """Close the connections, but those of `connect`. Idempotent."""
         self._closed = True
         self._reading.close()
         self._writing.close()
-        self.stop_listening()
 
     async def read(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Return the rows of a query. Raises Refused, Unavailable, Corrupt."""
@@ -133,44 +129,8 @@ class Connections:
                 self._outage.end()
                 return connection
 
-    async def listen(self, notified: Callable[[int], None], lost: Callable[[], None]) -> bool:
-        """Call `notified` with the newest revision after each write of any server, and `lost` when
-        the connection that listens ends. Returns whether PostgreSQL notifies this server; a standby
-        does not. Raises Refused, Unavailable."""
-        self._notified = notified
-        with translate_errors():
-            self._listening = await self._connect()
-        self._listening.add_termination_listener(lambda _: lost())
-        return await self._subscribe(self._listening)
-
-    async def check_listening(self) -> bool:
-        """Make the connection that listens answer, so that one without a peer is noticed. Returns
-        what `listen` returns; a standby may have become a primary. Raises Unavailable."""
-        if self._listening is None:
-            return False
-        with translate_errors():
-            await _fetch(self._listening, "SELECT 1", ())
-        return await self._subscribe(self._listening)
-
-    async def _subscribe(self, connection: asyncpg.Connection) -> bool:
-        with translate_errors():
-            try:
-                await connection.add_listener(channel_of(self._schema), self._on_message)
-            except asyncpg.ReadOnlySQLTransactionError:
-                return False
-        return True
-
-    def _on_message(self, *message: Any) -> None:
-        self._notified(int(message[-1]))
-
-    def stop_listening(self) -> None:
-        """Close the connection that listens. Idempotent."""
-        if self._listening is not None:
-            with suppress(asyncpg.InterfaceError):
-                self._listening.terminate()
-            self._listening = None
-
-    async def _connect(self) -> asyncpg.Connection:
+    async def connect(self) -> asyncpg.Connection:
+        """Return a new connection, which the caller closes. Raises asyncpg's errors."""
         connection = await self._connector.connect()
         try:
             await _prepare(connection)
@@ -178,6 +138,11 @@ class Connections:
             connection.terminate()
             raise
         return connection
+
+    @property
+    def channel(self) -> str:
+        """The channel of notifications."""
+        return channel_of(self._schema)
 
     def statement(self, template: str) -> str:
         """Return a statement in which `{schema}` is replaced."""

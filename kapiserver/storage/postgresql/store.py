@@ -44,6 +44,7 @@ from kapiserver.storage.kv.revision_reads import RevisionReads
 from kapiserver.storage.kv.watch import HISTORY_PAGE, KVWatch, RecentEvents, WatchIndex
 from kapiserver.storage.kv.writes import Write, check_expected
 from kapiserver.storage.postgresql.connections import Connections
+from kapiserver.storage.postgresql.listener import Listener
 from kapiserver.storage.postgresql.loading import BEGIN_LOAD, LOAD, loaded_columns
 from kapiserver.storage.postgresql.reader import Reader
 from kapiserver.storage.postgresql.rows import Version, version
@@ -51,14 +52,9 @@ from kapiserver.storage.postgresql.write_queue import WriteQueue
 
 COMPACTION_STEP = 1000
 """Revisions compacted in one transaction, so that none runs for long."""
-CHECK_SECONDS = 10.0
-"""Interval of checks that the connection which listens still has a peer, and that no event is
-missing."""
 RETRY_SECONDS = 0.2
-"""Pause before a broken connection is replaced; doubled after each failure up to the maximum."""
+"""Pause before events are read again; doubled after each failure up to the maximum."""
 MAX_RETRY_SECONDS = 1.0
-STANDBY_SECONDS = 1.0
-"""Interval of reads of the newest revision from a standby, which does not notify."""
 EXPIRY_CHECK_SECONDS = 60.0
 """Seconds after which expired keys are looked for at the latest: other servers may have written
 them and then died."""
@@ -120,9 +116,12 @@ class PostgresqlStore(KV):
         """The newest revision that any message told of; greater than `_revision` while events are
         to be read from the log."""
         self._wake_reader = asyncio.Event()
-        self._lost = asyncio.Event()
-        self._is_notified = False
-        """Whether PostgreSQL notifies this server; a standby does not."""
+        self._listener = Listener(
+            self._connections,
+            learn_of=self._learn_of,
+            check=self._check_events,
+            resume=self._resume,
+        )
         self._revision_reads = RevisionReads(self._reader.revision, self._check_open)
         self._closed = False
 
@@ -131,13 +130,14 @@ class PostgresqlStore(KV):
         Unavailable, OSError, ValueError."""
         try:
             await self._connections.open()
-            await self._listen()
+            await self._listener.start()
             await self._begin_at_newest()
             next_expiry = await self._next_expiry()
         except BaseException:
+            self._listener.close()
             await self._connections.close()
             raise
-        self._tasks.start(self._run_listening())
+        self._tasks.start(self._listener.run())
         self._tasks.start(self._run_reading())
         self._expiry.schedule(next_expiry)
 
@@ -210,6 +210,7 @@ class PostgresqlStore(KV):
         if self._closed:
             return
         self._closed = True
+        self._listener.close()
         self._expiry.stop()
         tasks: list[asyncio.Task[object]] = [*self._tasks]
         if self._revision_reads.waiting is not None:
@@ -330,51 +331,9 @@ class PostgresqlStore(KV):
         self._last_event = None
         self._recent = RecentEvents(newest)
 
-    # Listening.
-
-    async def _listen(self) -> None:
-        self._lost.clear()
-        self._is_notified = await self._connections.listen(self._learn_of, self._lost.set)
-
-    async def _run_listening(self) -> None:
-        """Replace the connection that listens when it ends, until the store is closed."""
-        while not self._closed:
-            try:
-                async with asyncio.timeout(CHECK_SECONDS if self._is_notified else STANDBY_SECONDS):
-                    await self._lost.wait()
-            except TimeoutError:
-                await self._check_listening()
-                continue
-            await self._listen_again()
-
-    async def _check_listening(self) -> None:
-        """Find a connection without a peer; it would never deliver a message."""
-        try:
-            self._is_notified = await self._connections.check_listening()
-            self._learn_of(await self.current_revision())
-        except StorageError as error:
-            _log.debug("the connection that listens: %s", error)
-            self._lost.set()
-
-    async def _listen_again(self) -> None:
-        """Listen on a new connection, as soon as PostgreSQL answers."""
-        pause = RETRY_SECONDS
-        failures = 0
-        while not self._closed:
-            self._connections.stop_listening()
-            try:
-                await self._listen()
-                await self._resume()
-            except StorageError as error:
-                if not failures:
-                    _log.warning("no events until PostgreSQL answers again: %s", error)
-                failures += 1
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, MAX_RETRY_SECONDS)
-            else:
-                if failures:
-                    _log.warning("PostgreSQL answers again")
-                return
+    async def _check_events(self) -> None:
+        """Look for events of which no message told."""
+        self._learn_of(await self.current_revision())
 
     async def _resume(self) -> None:
         """Continue after the last delivered event, if the store still has it."""

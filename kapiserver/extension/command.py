@@ -23,7 +23,7 @@ from kapiserver.extension.resources import Resource
 from kapiserver.extension.serving import RunningServer, serve
 from kapiserver.flags.admission import add_admission_plugin_flags
 from kapiserver.flags.aggregation import add_service_resolver_flag
-from kapiserver.flags.audit import add_audit_flags
+from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags
 from kapiserver.flags.delegation import add_delegation_flags
@@ -69,7 +69,9 @@ def _parser(resources: Sequence[Resource[Any]]) -> argparse.ArgumentParser:
     admission = parser.add_argument_group("admission by the host cluster")
     add_admission_plugin_flags(admission)
     add_service_resolver_flag(admission)
-    add_audit_flags(parser.add_argument_group("audit"))
+    audit = parser.add_argument_group("audit")
+    add_audit_flags(audit)
+    add_audit_webhook_flags(audit)
     add_storage_flags(parser.add_argument_group("storage"))
     add_backend_flags(parser)
     parser.add_argument(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.apiserver.https_server import HttpsServer, Reply, kubeconfig
 from tests.docs.blocks import ROOT
 from tests.e2e.programs import kubectls
 
@@ -31,14 +32,36 @@ metadata: {name: one}
 spec: {size: 60}
 """
 
+POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+"""
+
 Kubectl = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+def webhook() -> Iterator[HttpsServer]:
+    """A webhook that takes audit events."""
+    server = HttpsServer(None, lambda _: Reply(b"{}"))
+    yield server
+    server.end()
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory, webhook: HttpsServer) -> Iterator[Kubectl]:
     """Run kubectl against the program; the output of both streams is returned."""
     folder = tmp_path_factory.mktemp("extension")
-    command = [sys.executable, PROGRAM, "--data-dir", folder, "--secure-port", "0"]
+    (folder / "policy.yaml").write_text(POLICY)
+    (folder / "webhook.yaml").write_text(kubeconfig(webhook))
+    command = [
+        sys.executable, PROGRAM, "--data-dir", folder, "--secure-port", "0",
+        "--audit-policy-file", folder / "policy.yaml",
+        "--audit-webhook-config-file", folder / "webhook.yaml",
+        "--audit-webhook-mode", "blocking",
+    ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert server.stdout is not None
@@ -80,6 +103,14 @@ def test_kubectl(kubectl: Kubectl) -> None:
     assert "condition met" in waited
     assert "deleted" in kubectl("delete", "db", "one")
     assert "No resources found" in kubectl("get", "db")
+
+
+def test_audit_webhook(kubectl: Kubectl, webhook: HttpsServer) -> None:
+    """The audit events of requests go to a webhook."""
+    kubectl("get", "db", "missing")
+    events = [item for each in webhook.received for item in each.json["items"]]
+    of_request = [item for item in events if item["requestURI"].endswith("/databases/missing")]
+    assert [item["responseStatus"]["code"] for item in of_request] == [404]
 
 
 def test_bad_flags(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from kapiserver.api.accessors import kind_of
+from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.codec_factory import CodecFactory
@@ -20,6 +21,8 @@ from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.serializer import Serializer
 from kapiserver.codecs.tree_decoder import decode_tree
 
+GO_SCHEME = '"pkg/runtime/scheme.go:111"'
+"""How kube-apiserver 1.37.2 names its scheme in messages about stored values."""
 _NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/\r\n]")
 STORAGE_MEDIA_TYPES = (PROTOBUF, CBOR, JSON)
 """The encodings of stored values, in the order in which they are tried."""
@@ -31,6 +34,15 @@ def storage_media_type(codecs: CodecFactory, data: bytes) -> MediaType:
         if codecs.serializer_for(media).recognizes(data):
             return media
     raise Malformed(f"illegal base64 data at input byte {_end_of_base64(data)}")
+
+
+def unknown_conversion(tree: Tree, resource: Resource) -> WrongValue:
+    """Return the error for a stored value of another kind than its resource, with kube-apiserver's
+    names of the Go types."""
+    version = GroupVersion.parse(tree["apiVersion"]).version
+    package = resource.group.partition(".")[0] or "core"
+    kinds = f"({version}.{tree['kind']}) to ({package}.{resource.kind})"
+    return WrongValue(f"converting {kinds}: unknown conversion")
 
 
 def _end_of_base64(data: bytes) -> int:

@@ -160,6 +160,23 @@ def test_corrupt_objects_without_the_gate(server_without_gate: Server, name: str
     }
 
 
+def test_long_list(server: Server) -> None:
+    """An object behind the first chunk of a list, once it was read, fails the list before that, and
+    no longer when it is replaced."""
+    path = PATH.format("long")
+    server.api.post("/api/v1/namespaces", {"metadata": {"name": "long"}})
+    for number in range(3):
+        data = {"data": {"a": "x" * 500_000}}
+        assert server.api.post(path, {"metadata": {"name": f"{number}"}, **data}).status == 201
+    detail = detail_of("text", store(server, "long", "z", VALUES["text"][0]))
+    assert server.api.get(f"{path}/z").status == 500
+    assert server.api.get(path).json == corrupt_list("long", {"z": detail})
+    unsafe = {"ignoreStoreReadErrorWithClusterBreakingPotential": True}
+    assert server.api.delete(f"{path}/z", unsafe).status == 200
+    assert server.api.post(path, {"metadata": {"name": "z"}}).status == 201
+    assert server.api.get(path).status == 200
+
+
 def test_several_corrupt_objects(server: Server) -> None:
     """A list names each of its corrupt objects, up to a hundred; a page those of its own."""
     details = {}

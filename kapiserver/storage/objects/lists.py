@@ -179,9 +179,18 @@ class ListReader:
         try:
             listing = await self._list(query)
             self._codec.decrypt_all(listing.entries)
+            if self._codec.unreadable:
+                await self._read_again(listing.entries)
         except CorruptObject as error:
             raise await self.corrupt_list(query, error) from error
         return listing
+
+    async def _read_again(self, entries: Sequence[Entry]) -> None:
+        """Decode those entries whose keys had values that did not decode. Raises Unreadable."""
+        for entry in entries:
+            if entry.path in self._codec.unreadable:
+                await self._offloader.tree(entry)
+                self._codec.unreadable.discard(entry.path)
 
     async def corrupt_list(self, query: ListQuery, error: CorruptObject) -> CorruptList:
         """Return the error for a list with objects that cannot be read, of which `error` is one: it

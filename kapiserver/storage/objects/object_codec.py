@@ -24,7 +24,7 @@ from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.empty_lists import empty_list_finder
-from kapiserver.codecs.errors import CodecError, UnknownKind, WrongValue
+from kapiserver.codecs.errors import CodecError, UnknownKind
 from kapiserver.codecs.json import (
     SORT_KEYS,
     encode_value,
@@ -42,9 +42,11 @@ from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
 from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
 from kapiserver.codecs.protobuf_wire import encode_varint, metadata_of_message
 from kapiserver.codecs.storage_codec import (
+    GO_SCHEME,
     decode_from_storage,
     encode_for_storage,
     parse_from_storage,
+    unknown_conversion,
 )
 from kapiserver.codecs.tree_decoder import is_strictly_typed
 from kapiserver.storage.cache.encoding_cache import TREE_COST, EncodingCache
@@ -76,8 +78,7 @@ METADATA_JSON = "json.metadata"
 METADATA_PROTOBUF = "protobuf.metadata"
 """Media type of a PartialObjectMetadata in Protobuf, without the envelope."""
 
-_GO_SCHEME = '"pkg/runtime/scheme.go:111"'
-"""How kube-apiserver 1.37.2 names its scheme in messages about stored values."""
+MAX_UNREADABLE = 1000
 _OWNERSHIP = tuple(
     f"metadata.{name}" for name in ("uid", "deletionTimestamp", "finalizers", "ownerReferences")
 )
@@ -104,6 +105,9 @@ class ObjectCodec:
         self.kind_info = kind_info
         self.resource = resource = kind_info.resource
         self._root = root
+        self.unreadable: set[str] = set()
+        """Keys of values that did not decode, MAX_UNREADABLE at most; they may have changed since.
+        A list reads them before its first chunk."""
         self.prefix = f"{root}/{resource.prefix}/"
         self.hub = kind_info.hub
         self.stored_version = kind_info.stored_version
@@ -217,7 +221,7 @@ class ObjectCodec:
         try:
             tree = decode_from_storage(self._codecs, entry.value)
             if tree.get("kind") != self.resource.kind:
-                raise WrongValue(self._other_kind(tree))
+                raise unknown_conversion(tree, self.resource)
             from_older_server = not self._message_length(entry.value)
             if from_older_server:
                 self._scheme.default(tree)
@@ -230,21 +234,19 @@ class ObjectCodec:
                 self.kind_info.strategy().fill_legacy_fields(tree)
             return stamp_resource_version(tree, entry.revision)
         except (UnknownKind, NotRegistered) as error:
-            raise self._unreadable(f"{error} in scheme {_GO_SCHEME}", entry) from error
+            raise self._unreadable(f"{error} in scheme {GO_SCHEME}", entry) from error
         except CodecError as error:
             raise self._unreadable(error, entry) from error
 
     def _unreadable(self, error: object, entry: Entry) -> Corrupt:
         if not self.is_typed and not self._scheme.custom.by_name(self.resource.definition):
             return DefinitionDeleted(f"{entry.path}: {error}")
+        self._note_unreadable(entry.path)
         return Unreadable(error, key=entry.path, root=self._root, revision=entry.revision)
 
-    def _other_kind(self, tree: Tree) -> str:
-        """Say that a value is of another kind, with kube-apiserver's names of the Go types."""
-        version = GroupVersion.parse(tree["apiVersion"]).version
-        package = self.resource.group.partition(".")[0] or "core"
-        kinds = f"({version}.{tree['kind']}) to ({package}.{self.resource.kind})"
-        return f"converting {kinds}: unknown conversion"
+    def _note_unreadable(self, path: str) -> None:
+        if len(self.unreadable) < MAX_UNREADABLE:
+            self.unreadable.add(path)
 
     def decrypt_all(self, entries: Iterable[Entry]) -> None:
         """Decrypt the entries that are still encrypted, so that a list fails before its first
@@ -315,6 +317,7 @@ class ObjectCodec:
         except DecryptionError as error:
             raise Undecryptable(error, key=path, root=self._root) from error
         except CodecError as error:
+            self._note_unreadable(path)
             raise Unreadable(error, key=path, root=self._root) from error
 
     def decode_part(self, entry: Entry, decode: Callable[[bytes], Tree]) -> Tree:

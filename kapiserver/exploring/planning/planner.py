@@ -398,9 +398,7 @@ def _instances(facts: Facts) -> list[Injection]:
     )
     if has_lease:
         return [Injection("takeover", item.point) for item in facts.writes]
-    return [
-        Injection("overlap", step_point(index), step_point(index + 1)) for index in facts.changing
-    ]
+    return [Injection("overlap", step_point(index)) for index in facts.changing]
 
 
 def _clock_jumps(facts: Facts) -> list[Injection]:

@@ -93,7 +93,8 @@ class Injection(Struct, frozen=True, order=True):
         _ARGUMENTS.get(self.action, str)(self.argument)
 
     def __str__(self) -> str:
-        until = "the operator had settled" if self.until is None else f"just before {self.until}"
+        settled = "when the operator had settled"
+        until = settled if self.until is None else f"just before {self.until}"
         parse = _ARGUMENTS.get(self.action, str)
         return ACTIONS[self.action].format(
             point=self.point, until=until, argument=parse(self.argument)
@@ -119,8 +120,8 @@ ACTIONS: Mapping[str, str] = {
     "conflict": "met another writer, who changed the object just before {point}",
     "stale": "was restarted before {point}, and saw the state before {argument}, as from an API "
     "server that lags behind, until it had settled",
-    "delay": "got the events of {argument} late: from {point} on, they came when {until}",
-    "miss": "missed the events of {argument} from {point} on, and had to list again when {until}",
+    "delay": "got the events of {argument} late: from {point} on, they came {until}",
+    "miss": "missed the events of {argument} from {point} on, and had to list again {until}",
     "overlap": "ran twice, as in a rolling update: a second instance was started before {point}, "
     "and the first one was stopped {until}",
     "takeover": "was paused before {point}, and went on when another instance had taken over",

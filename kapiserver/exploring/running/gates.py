@@ -7,6 +7,7 @@ The sinks of watches are those of `testing/faults`, which hold frames back.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -19,6 +20,8 @@ from kapiserver.testing.faults.held_sink import HeldSink
 from kapiserver.testing.faults.stale_reads import stale_response
 
 STALE_READS = ("get", "list")
+MEETING_SECONDS = 1.5
+"""Time for which the first write of an instance waits for one of another instance."""
 
 
 class _OpenWatch(Struct, frozen=True, eq=False):
@@ -37,6 +40,26 @@ class StaleView(Struct, frozen=True):
     revision: int
     first_instance: int
     every_read: bool
+
+
+class Meeting:
+    """Lets the first writes of two instances pass together, so that neither has seen that of the
+    other."""
+
+    def __init__(self) -> None:
+        self._writers: set[int] = set()
+        self._has_met = asyncio.Event()
+
+    async def meet(self, instance: int) -> None:
+        """Return when another instance writes, too, or after MEETING_SECONDS."""
+        if self._has_met.is_set():
+            return
+        self._writers.add(instance)
+        if len(self._writers) > 1:
+            self._has_met.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._has_met.wait(), MEETING_SECONDS)
+        self._has_met.set()
 
 
 class Gates:

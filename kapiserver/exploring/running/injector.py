@@ -26,7 +26,7 @@ from kapiserver.exploring.planning.plans import (
     step_point,
 )
 from kapiserver.exploring.planning.refusals import READS, parse_refusal
-from kapiserver.exploring.running.gates import Gates, StaleView
+from kapiserver.exploring.running.gates import Gates, Meeting, StaleView
 from kapiserver.exploring.running.instances import Instances
 from kapiserver.exploring.running.tracer import Sender, Tracer
 from kapiserver.testing.history.request_record import decode_body, name_in_body
@@ -103,6 +103,8 @@ class Injector:
         self._lasting: list[Injection] = []
         self._steps = 0
         """Steps of a workload that comes by HTTP."""
+        self._meeting: Meeting | None = None
+        """Where two instances that overlap write together."""
         self._refused: dict[Injection, int] = {}
         self._revisions: dict[Point, int] = {}
         """The revision of the store at each point at which a stale view may begin."""
@@ -172,7 +174,8 @@ class Injector:
                 self.gates.hold(injection.argument)
                 self._lasting.append(injection)
             case "overlap":
-                instances.restart()
+                await instances.launch(instances.new_number())
+                self._meeting = Meeting()
                 self._lasting.append(injection)
             case "takeover":
                 director.take_over(instances.kubeconfigs.oldest)
@@ -211,6 +214,7 @@ class Injector:
                 self.gates.discard(injection.argument)
                 self._director.expire_watches(injection.argument)
             case "overlap":
+                self._meeting = None
                 await self._instances.stop_oldest()
             case "webhook" | "quota":
                 await self._director.clear_obstacles()
@@ -272,6 +276,8 @@ class Injector:
 
     async def _before_write(self, point: Point, request: Request) -> None:
         director = self._director
+        if self._meeting is not None:
+            await self._meeting.meet(request.instance)
         for injection in self._take(point, "crash-before"):
             await self._crash(injection, request)
         for injection in self._take(point, "delay", "miss", "takeover"):

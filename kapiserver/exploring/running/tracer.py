@@ -273,10 +273,16 @@ class Tracer(EventSink):
             return WORKLOAD, None
         if reference in self.other_objects:
             return OTHER, None
-        for request in self._open.values():
-            if request.is_write and _is_about(request, reference):
-                return request.actor, request
-        return SERVER, None
+        writers = [
+            request
+            for request in self._open.values()
+            if request.is_write and _is_about(request, reference)
+        ]
+        if not writers:
+            return SERVER, None
+        # Two instances may create objects of one resource at the same time.
+        writer = next((request for request in writers if not request.commits), writers[0])
+        return writer.actor, writer
 
     # The result.
 

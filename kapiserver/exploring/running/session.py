@@ -263,6 +263,8 @@ class Session:
         while not waiting.done() and not self._settling.look_for_loops():
             await asyncio.sleep(POLL_SECONDS)
             rested += await self._settling.rest_on()
+            if waiting.done():
+                return
             if await self.injector.on_quiet(is_blocked=True):
                 rested = 0.0
             if rested >= patience:

@@ -70,7 +70,13 @@ CASES = (
     Case("crashes/already_exists", "create", "killed|response", r"Failed"),
     Case("crashes/generated_job", "create", "killed|response", r"jobs\.batch", KOPF),
     Case("crashes/memo", "grow", "killed", r"'settings'", KOPF),
-    Case("status-first", "create", "killed", r"configmaps default/db-[01]: is missing", GO),
+    Case(
+        "status-first",
+        "create",
+        "killed|refused",
+        r"configmaps default/db-[01]: is missing",
+        GO,
+    ),
     Case(
         "stale/deletion",
         "recreate",

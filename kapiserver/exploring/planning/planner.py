@@ -37,7 +37,7 @@ from kapiserver.exploring.planning.plans import (
 )
 from kapiserver.exploring.planning.refusals import READS, REFUSALS
 
-ORDERED = ("down", "miss", "refuse", "quota", "webhook", "vary")
+ORDERED = ("conflict", "down", "miss", "refuse", "quota", "webhook", "vary")
 """Actions whose plans are in the order in which they should run."""
 WHILE = 3
 """Requests that a refusal for a while refuses."""
@@ -279,7 +279,8 @@ def _objects(facts: Facts, operation: str, first: int, end: int) -> set[ObjectRe
 
 
 def _conflicts(facts: Facts) -> list[Injection]:
-    """Return changes by another writer before writes of objects that exist and stay."""
+    """Return changes by another writer before writes of objects that exist and stay. The last
+    writes come first, because a later change of the workload hides what an earlier one lost."""
     changes = [
         item.point
         for item in facts.writes
@@ -287,7 +288,8 @@ def _conflicts(facts: Facts) -> list[Injection]:
         and item.commit.operation == "updated"
         and not item.commit.metadata.get("deletionTimestamp")
     ]
-    return [Injection("conflict", point) for point in (*changes, *facts.replacements)]
+    points = sorted([*reversed(changes), *facts.replacements], key=_rank_point)
+    return [Injection("conflict", point) for point in points]
 
 
 def _refusals(facts: Facts, times: int) -> list[Injection]:

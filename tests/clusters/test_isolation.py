@@ -151,6 +151,16 @@ def test_masters_of_a_cluster(kit: Kit, pair: Pair) -> None:
         assert answer.code == 401
 
 
+def test_hosts(kit: Kit, pair: Pair) -> None:
+    """A cluster is at its subdomain, too, and its whole path is a path in the cluster."""
+    one, two = pair
+    headers = {"Host": f"{one.name}.clusters.test", "Authorization": f"Bearer {one.token}"}
+    assert kit.send("GET", f"{MAPS}/x", **headers).code == 200
+    assert kit.send("GET", f"/clusters/{one.name}{MAPS}/x", **headers).code == 404
+    headers["Host"] = f"{two.name}.clusters.test"
+    assert kit.send("GET", f"{MAPS}/x", **headers).code == 401
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -54,6 +54,7 @@ async def check_compacted(tables: str) -> None:
     assert await number_of_rows(tables) - await number_of_rows(tables, "current") <= 1
 
 
+@pytest.mark.slow
 async def test_old_versions_leave_the_tables(opened: Open, tables: str) -> None:
     """kine #213: old versions and deleted keys stay, and the table grows. Here compaction leaves a
     row per key, and the space of the others is used again."""

@@ -231,6 +231,22 @@ def with_resource_version(raw: bytes, revision: int) -> bytes:
     )
 
 
+def metadata_at_revision(message: bytes, revision: int) -> bytes | None:
+    """Return the message of an object's metadata, with another `resourceVersion` unless the
+    revision is 0; None if the object's message does not begin with its metadata. Raises IndexError
+    if the message is truncated."""
+    if message[:1] != _METADATA_TAG:
+        return None
+    length, start = read_varint(message, 1)
+    end = start + length
+    if end > len(message):
+        raise IndexError("truncated metadata")
+    if not revision:
+        return message[start:end]
+    version = b"%d" % revision  # at most 19 digits, so its length is one byte
+    return b"%b%b%c%b" % (message[start:end], _RESOURCE_VERSION_TAG, len(version), version)
+
+
 def list_item_head(length: int) -> bytes:
     """Return the tag and length before an item's message in the message of a list."""
     return encode_tag(_ITEMS, BYTES) + encode_varint(length)

@@ -98,6 +98,14 @@ def transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
     return transcode
 
 
+def metadata_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
+    """Return the function that transcodes messages of the metadata of a type to JSON. It raises
+    one of TRANSCODE_ERRORS."""
+    shape = next(field.shape for field in type_.fields() if field.name == "metadata")
+    assert isinstance(shape, Message)
+    return transcoder(shape.type)
+
+
 class _TextCache:
     """A cache of JSON by type and message, limited in bytes for all types together.
 

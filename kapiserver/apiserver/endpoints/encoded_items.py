@@ -1,8 +1,9 @@
 """Rows of Tables and PartialObjectMetadata, encoded from the bytes of stored objects.
 
-Metadata is transcoded, so no tree of it is made. The JSON of a row is kept with its object, all but
-its ages: each is an `Age` between two zero bytes, which no JSON text contains, and its text is made
-for each response. Depends on no request.
+Metadata is transcoded, so no tree of it is made, and its JSON is cached with its object, as far as
+there is room for long lists. So is the JSON of a row, all but its ages: each is an `Age` between
+two zero bytes, which no JSON text contains, and its text is made for each response. Depends on no
+request.
 """
 
 from __future__ import annotations
@@ -34,7 +35,13 @@ class MetadataEncoder:
         self._protobuf = encoding_of(version, METADATA_PROTOBUF)
 
     def json(self, entry: Entry) -> bytes:
-        """Return the JSON of an object's PartialObjectMetadata."""
+        """Return the JSON of an object's PartialObjectMetadata, cached with the object."""
+        if entry.is_large:  # a thread encodes it, which must not change the cache
+            return self.uncached_json(entry)
+        return b"%b%b}" % (self._json_head, entry.encode_for_list(self._json))
+
+    def uncached_json(self, entry: Entry) -> bytes:
+        """Return what `json` returns, for a caller that caches it as a part of something else."""
         return b"%b%b}" % (self._json_head, entry.codec.encode(entry, self._json))
 
     def protobuf(self, entry: Entry) -> bytes:
@@ -75,7 +82,7 @@ class RowEncoder:
         return b'{"cells":[%b]%b,"object":%b}' % (
             cells,
             b',"conditions":%b' % encode_value(conditions) if conditions else b"",
-            self._metadata.json(entry)
+            self._metadata.uncached_json(entry)
             if self._table.include == "Metadata"
             else encode_value(self._table.row_object(obj)),
         )

@@ -35,11 +35,12 @@ from kapiserver.codecs.protobuf import (
     ENVELOPE_TAIL,
     envelope_head,
     list_item_head,
+    metadata_at_revision,
     read_envelope,
     with_resource_version,
 )
 from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
-from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
+from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, metadata_transcoder, transcoder
 from kapiserver.codecs.protobuf_wire import encode_varint, metadata_of_message
 from kapiserver.codecs.storage_codec import (
     GO_SCHEME,
@@ -161,7 +162,7 @@ class ObjectCodec:
     def _transcode_metadata(self) -> Callable[[bytes], bytes] | None:
         if not self._as_stored:
             return None
-        return transcoder(partial_type(self._scheme.type_of(self._stored_kind), ("metadata",)))
+        return metadata_transcoder(self._scheme.type_of(self._stored_kind))
 
     # Keys.
 
@@ -420,10 +421,12 @@ class ObjectCodec:
             return None  # decoding it reports the error
 
     def _metadata_json(self, entry: Entry) -> bytes:
-        message = self._metadata_message(entry)
+        message = self._message(entry.value)
         if message is not None and self._transcode_metadata is not None:
-            with suppress(*TRANSCODE_ERRORS):
-                return self._transcode_metadata(message)[len(b'{"metadata":') : -len(b"}")]
+            with suppress(*TRANSCODE_ERRORS):  # decoding it reports the error
+                metadata = metadata_at_revision(message, entry.revision)
+                if metadata is not None:
+                    return self._transcode_metadata(metadata)
         tree = entry.cached_tree or self.tree(entry)
         return encode_value(tree["metadata"])
 

@@ -154,8 +154,8 @@ class ObjectCodec:
 
     @functools.cached_property
     def _transcode(self) -> Callable[[bytes], bytes] | None:
-        # A value needs no conversion if the hub is the stored version. Like spliced protobuf, the
-        # JSON of objects that older servers stored lacks the defaults of fields added since.
+        # A value of the hub needs no conversion. Like spliced protobuf, the JSON of objects that
+        # older servers stored lacks the defaults of fields added since.
         return transcoder(self._scheme.type_of(self._stored_kind)) if self._as_stored else None
 
     @functools.cached_property
@@ -424,15 +424,12 @@ class ObjectCodec:
         message = self._message(entry.value)
         if message is not None and self._transcode_metadata is not None:
             with suppress(*TRANSCODE_ERRORS):  # decoding it reports the error
-                metadata = metadata_at_revision(message, entry.revision)
-                if metadata is not None:
+                if metadata := metadata_at_revision(message, entry.revision):
                     return self._transcode_metadata(metadata)
-        tree = entry.cached_tree or self.tree(entry)
-        return encode_value(tree["metadata"])
+        return encode_value((entry.cached_tree or self.tree(entry))["metadata"])
 
     def _metadata_protobuf(self, entry: Entry) -> bytes:
-        message = self._metadata_message(entry)
-        if message is not None:
+        if (message := self._metadata_message(entry)) is not None:
             return message
         tree = entry.cached_tree or self.tree(entry)
         return message_encoder(PartialObjectMetadata)({"metadata": tree["metadata"]})

@@ -297,8 +297,8 @@ class Session:
 
     async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
         """Return the objects, when they are as expected, or patience is over and the operator has
-        tried again."""
-        patience, rested = self._pace.patience, 0.0
+        tried again. If the operator has not recovered within this time before, it gets no more."""
+        patience, rested = 0.0 if self._has_given_up else self._pace.patience, 0.0
         while True:
             objects = await self._state()
             if expected is None or not expected.differences(objects):

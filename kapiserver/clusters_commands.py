@@ -154,6 +154,7 @@ async def _print_kubeconfig(client: Client, options: argparse.Namespace) -> None
     from kapiserver.clusters.credentials import NAMESPACE, credentials_of
     from kapiserver.codecs.yaml import encode_value
 
+    await _clusters(client).get(options.name)  # says that there is no cluster, not no Secret
     secrets = client.resource("v1", "secrets", namespace=NAMESPACE)
     token = credentials_of(await secrets.get(options.name)).token
     tree = _kubeconfig(options.kubeconfig, options.name, token)

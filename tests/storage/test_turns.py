@@ -96,19 +96,18 @@ def test_short_work_shares_a_round() -> None:
 
 
 def test_short_work_waits_for_later_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the time of a round is used up, a few writes begin in each later round, and users take
+    """When the time of a round is used up, one write begins in each later round, and users take
     turns. Later rounds have their time again."""
     monkeypatch.setattr(rounds, "ROUND_SECONDS", 0.0)
 
     async def run() -> None:
         for _ in range(2):
             log: list[str] = []
-            many = (_write("many", log) for _ in range(12))
+            many = (_write("many", log) for _ in range(6))
             begun = await _by_round(*many, _write("one", log), log=log)
             assert log.index("one") <= 2
             assert begun[0] == 1
-            steps = [later - earlier for earlier, later in itertools.pairwise(begun)]
-            assert max(steps) == rounds.WAITING_PIECES
+            assert all(0 <= later - earlier <= 1 for earlier, later in itertools.pairwise(begun))
             await asyncio.sleep(0)
 
     asyncio.run(run())

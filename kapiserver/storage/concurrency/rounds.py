@@ -3,7 +3,7 @@
 A write takes some tenths of a millisecond before it awaits the store. If sixteen clients send one
 each, all sixteen begin in the same round of the loop, and a GET that comes meanwhile waits for all
 of them, twice: until it is read, and until its task runs. So writes that begin in one round share
-ROUND_SECONDS. The others take turns by user, a few in each round (`turns.py`), beside the long work
+ROUND_SECONDS. The others take turns by user, one in each round (`turns.py`), beside the long work
 of lists.
 """
 
@@ -16,9 +16,6 @@ from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.concurrency.turns import Turns
 
 ROUND_SECONDS = 0.001
-"""How long writes begin in one round."""
-WAITING_PIECES = 4
-"""Writes that have waited and begin in one round: they take about as long."""
 BUSY_SECONDS = 0.0003
 """A round that takes longer had other work."""
 
@@ -27,7 +24,7 @@ class _Round:
     """The present round of an event loop, and the short work that waits for a later one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.turns = Turns(loop, WAITING_PIECES)
+        self.turns = Turns(loop)
         self._time = TimeSlice(ROUND_SECONDS)
         self._has_begun = False
         """Whether short work has begun in this round."""

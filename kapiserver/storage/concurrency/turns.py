@@ -19,13 +19,11 @@ from kapiserver.storage.concurrency.requester import REQUESTER
 class Turns:
     """The work of one kind that waits for a turn on an event loop.
 
-    pieces      how many pieces go on in each round
-    has_work    whether work waits, so that pieces go on in the next round
+    has_work    whether work waits, so that one piece goes on in the next round
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, pieces: int = 1) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._pieces = pieces
         self.has_work = False
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue(
             limit=0, limit_per_user=0, running_per_user=1
@@ -41,14 +39,14 @@ class Turns:
         await turn
 
     def _start_next(self) -> None:
-        """Let the next pieces run, and others in the next round."""
-        queue, left = self._queue, self._pieces
-        while left and (started := queue.start_next()) is not None:
+        """Let the next piece run, and another one in the next round."""
+        queue = self._queue
+        while (started := queue.start_next()) is not None:
             user, turn = started
             queue.finish(user)
             if not turn.done():
                 turn.set_result(None)
-                left -= 1
+                break
         self.has_work = len(queue) > 0
         if self.has_work:
             self.loop.call_soon(self._start_next)

@@ -16,6 +16,7 @@ from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.concurrency.turns import Turns
 
 ROUND_SECONDS = 0.001
+"""How long writes begin in one round."""
 BUSY_SECONDS = 0.0003
 """A round that takes longer had other work."""
 

@@ -182,12 +182,16 @@ def _rank_point(point: Point) -> int:
 
 
 def _kinds(facts: Facts, options: Choice) -> Iterator[Sequence[Injection]]:
-    """Yield the injections of each kind."""
-    yield options.variations[::2]  # two in each turn: whoever asks for them wants to see them
+    """Yield the injections of each kind. Variations have four in each turn, because whoever asks
+    for them wants to see them."""
+    variations = options.variations
+    yield variations[::4]
     yield _crashes_after_commit(facts)
-    yield options.variations[1::2]
+    yield variations[1::4]
     yield _stops(facts)
+    yield variations[2::4]
     yield _conflicts(facts)
+    yield variations[3::4]
     yield _missed_events(facts)
     yield _refusals(facts, 1)
     yield _refused_reads(facts, 1)

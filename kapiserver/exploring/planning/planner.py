@@ -37,7 +37,7 @@ from kapiserver.exploring.planning.plans import (
 )
 from kapiserver.exploring.planning.refusals import READS, REFUSALS
 
-ORDERED = ("conflict", "down", "miss", "refuse", "quota", "webhook", "vary")
+ORDERED = ("conflict", "down", "miss", "refuse", "quota", "webhook")
 """Actions whose plans are in the order in which they should run."""
 WHILE = 3
 """Requests that a refusal for a while refuses."""
@@ -162,6 +162,9 @@ def make_plans(facts: Facts, options: Choice) -> list[Plan]:
             plans.sort(key=_rank)
         rounds.append(plans)
     plans = [plan for turn in zip_longest(*rounds) for plan in turn if plan is not None]
+    # Whoever asks for variations wants to see them: they are every second plan.
+    variations = [Plan((injection,)) for injection in options.variations]
+    plans = [plan for pair in zip_longest(variations, plans) for plan in pair if plan is not None]
     return list(dict.fromkeys([*plans, *_expiries(facts)]))
 
 
@@ -182,16 +185,10 @@ def _rank_point(point: Point) -> int:
 
 
 def _kinds(facts: Facts, options: Choice) -> Iterator[Sequence[Injection]]:
-    """Yield the injections of each kind. Variations have four in each turn, because whoever asks
-    for them wants to see them."""
-    variations = options.variations
-    yield variations[::4]
+    """Yield the injections of each kind, without variations."""
     yield _crashes_after_commit(facts)
-    yield variations[1::4]
     yield _stops(facts)
-    yield variations[2::4]
     yield _conflicts(facts)
-    yield variations[3::4]
     yield _missed_events(facts)
     yield _refusals(facts, 1)
     yield _refused_reads(facts, 1)

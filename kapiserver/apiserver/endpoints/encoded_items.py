@@ -67,7 +67,8 @@ class RowEncoder:
         row = entry.cached_encoding(self._encoding)
         if row is None:
             row = self._encode(entry)
-            if entry.codec.admits_encoding():
+            # The row of a large object is encoded in a thread, which must not change the cache.
+            if not entry.is_large and entry.codec.admits_encoding():
                 entry.cache_encoding(self._encoding, row)
         parts = row.split(_AGE)
         for index in range(1, len(parts), 2):

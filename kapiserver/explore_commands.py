@@ -141,12 +141,16 @@ def _run(options: argparse.Namespace) -> int:
     from kapiserver.exploring.explore import explore
     from kapiserver.exploring.outputs import OUTPUTS as WRITERS
     from kapiserver.exploring.outputs import Report, count_text
+    from kapiserver.exploring.running.worker import interrupted_by_sigterm
 
     command = [part for part in options.operator if part != "--"]
     if not command:
         raise ValueError("write the operator's command after --")
     logging.getLogger("kapiserver").setLevel(logging.ERROR)  # webhooks fail, requests wait: plans
-    exploration = asyncio.run(explore(_setup(options, command), _limits(options), _write_progress))
+    with interrupted_by_sigterm():
+        exploration = asyncio.run(
+            explore(_setup(options, command), _limits(options), _write_progress)
+        )
     if exploration.problem:
         problem = f"the workload does not work as it is: {exploration.problem}"
         sys.stderr.write(f"kapiserver: {problem}\n")

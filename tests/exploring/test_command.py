@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -122,3 +126,26 @@ def test_what_cannot_be_explored(
     path.write_text(text)
     assert explore(str(path), operator=operator) == 2
     assert message in capsys.readouterr().err
+
+
+_WAITER = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w')); time.sleep(600)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_sigterm_ends_the_operators(workload: str, tmp_path: Path, processes: str) -> None:
+    """An exploration that is ended by SIGTERM leaves no operator behind."""
+    pipe = tmp_path / "pid"
+    os.mkfifo(pipe)
+    exploration = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "kapiserver", "explore", "--workload", workload),
+            *("--processes", processes, "--", sys.executable, "-c", _WAITER, str(pipe)),
+        ]
+    )
+    operator = int(pipe.read_text().split()[0])
+    exploration.send_signal(signal.SIGTERM)
+    assert exploration.wait(60) == 130
+    with suppress(ProcessLookupError):
+        os.kill(operator, signal.SIGKILL)
+        pytest.fail("the operator runs on")

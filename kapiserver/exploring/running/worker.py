@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
-from collections.abc import AsyncIterator, Sequence
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeAlias
@@ -110,6 +111,17 @@ class Worker:
         self._thread.shutdown()
 
 
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end this process like SIGINT until the block ends, so that sessions stop their
+    operators, which have process groups of their own. For the main thread."""
+    previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
 @asynccontextmanager
 async def open_worker(setup: Setup) -> AsyncIterator[Worker]:
     """Start a process with a session. Raises OSError."""
@@ -129,7 +141,8 @@ async def open_worker(setup: Setup) -> AsyncIterator[Worker]:
 
 
 def _serve(connection: Connection, setup: Setup) -> None:
-    with contextlib.suppress(KeyboardInterrupt, EOFError, ConnectionError):
+    ends = contextlib.suppress(KeyboardInterrupt, EOFError, ConnectionError)
+    with ends, interrupted_by_sigterm():
         asyncio.run(_serve_session(connection, setup))
 
 

@@ -89,7 +89,7 @@ def test_store_argument(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (
             "/registry/pods/default/a",
             b"rubbish",
-            "the value does not decode: the stored value is in no",
+            "the value does not decode: illegal base64 data at input byte 4",
         ),
         ("/registry/pods/default/a", b"{torn", "the value does not decode"),
         ("/registry/pods/default/a", b"k8s\0\xff\xff", "the value does not decode"),

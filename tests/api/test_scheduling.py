@@ -164,7 +164,8 @@ NEW = [
     ("runtimeclasses", RUNTIME, "", GONE, []),
     ("runtimeclasses", RUNTIME, "scheduling",
      {"tolerations": [{"operator": "Exists"}, {"operator": "Exists"}]}, [
-        'scheduling.tolerations[1]: Duplicate value: {"operator":"Exists"}'
+        'scheduling.tolerations[1]: Duplicate value: '
+        '{"Key":"","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}'
     ]),
     ("runtimeclasses", RUNTIME, "handler", "", ["handler: Required value"]),
     ("runtimeclasses", RUNTIME, "handler", "R", [

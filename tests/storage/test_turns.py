@@ -1,18 +1,10 @@
-"""Turns of work on the event loop: long work, and short work that shares a round."""
+"""Turns of long work on the event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Coroutine
-from typing import Any
 
-import pytest
-
-from kapiserver.storage.concurrency import rounds
 from kapiserver.storage.concurrency.requester import REQUESTER, Requester
-from kapiserver.storage.concurrency.rounds import join_round
-from kapiserver.storage.concurrency.time_slice import unlimited_slices
 from kapiserver.storage.concurrency.turns import next_turn
 
 
@@ -66,48 +58,3 @@ def test_cancelled_work_takes_no_turn() -> None:
 
     for _ in range(2):
         asyncio.run(run())
-
-
-async def _write(user: str, log: list[str]) -> None:
-    REQUESTER.set(Requester(user))
-    await join_round()
-    log.append(user)
-
-
-async def _by_round(*writes: Coroutine[Any, Any, None], log: list[str]) -> list[int]:
-    """How many writes had begun after each round of the loop, until all have."""
-    tasks = [asyncio.create_task(write) for write in writes]
-    begun = []
-    while not all(task.done() for task in tasks):
-        await asyncio.sleep(0)
-        begun.append(len(log))
-    return begun
-
-
-def test_short_work_shares_a_round() -> None:
-    """Writes begin at once while the round has time for them."""
-
-    async def run() -> None:
-        log: list[str] = []
-        with unlimited_slices():
-            assert (await _by_round(*(_write("a", log) for _ in range(9)), log=log))[0] == 9
-
-    asyncio.run(run())
-
-
-def test_short_work_waits_for_later_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the time of a round is used up, one write begins in each later round, and users take
-    turns. Later rounds have their time again."""
-    monkeypatch.setattr(rounds, "ROUND_SECONDS", 0.0)
-
-    async def run() -> None:
-        for _ in range(2):
-            log: list[str] = []
-            many = (_write("many", log) for _ in range(6))
-            begun = await _by_round(*many, _write("one", log), log=log)
-            assert log.index("one") <= 2
-            assert begun[0] == 1
-            assert all(0 <= later - earlier <= 1 for earlier, later in itertools.pairwise(begun))
-            await asyncio.sleep(0)
-
-    asyncio.run(run())

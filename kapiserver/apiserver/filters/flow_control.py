@@ -20,7 +20,6 @@ from kapiserver.apiserver.request import Request, ignore_end
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.apiserver.time_limit import TimeLimit
 from kapiserver.spans import Span
-from kapiserver.storage.concurrency.rounds import join_round
 
 WAIT_SPAN = "apf-queue-wait"
 """The span of the time in a queue."""
@@ -40,7 +39,6 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
     if flow_control is None:
         return next_handler
     begin, end = flow_control.begin, flow_control.end
-    mutating = server.metrics.in_flight.mutating
     waits = _Waits(flow_control, server.config.limits.request_timeout)
 
     async def handle(request: Request) -> AnyResponse:
@@ -55,8 +53,6 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
                 raise _too_many(ticket)
             await waits.wait(request, ticket)
         request.on_complete(lambda _: end(ticket))
-        if ticket.flow.kind is mutating and mutating.executing.value > 1:
-            await join_round()
         if is_watch:
             return await _watch(flow_control, request, ticket, next_handler)
         return await next_handler(request)

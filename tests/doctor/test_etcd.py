@@ -102,7 +102,6 @@ def test_no_leader(tmp_path: Path) -> None:
             member.remove()
 
 
-@pytest.mark.slow
 def test_fragmentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Free space after a compaction is named."""
     with _running() as member:

@@ -36,7 +36,9 @@ class RevisionReads:
         try:
             return await asyncio.shield(self.waiting)
         except asyncio.CancelledError:
-            self._check_open()  # the store was closed: the read was cancelled, not the caller
+            caller = asyncio.current_task()
+            if caller is None or not caller.cancelling():
+                self._check_open()  # the store was closed: the read was cancelled, not the caller
             raise
 
     async def _run(self) -> Revision:

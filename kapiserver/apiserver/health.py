@@ -143,7 +143,6 @@ class Health:
         self.result_counts: Counter[tuple[str, str, str]] = Counter()
         """The results of checks, by name, path, and `success` or `error`."""
         self._steps: list[str] = []
-        self._hooks: Mapping[str, HealthCheck] = {}
         self._unfinished: set[str] = set()
         self._conditions = dict(conditions or {})
         for name in hooks:
@@ -155,16 +154,9 @@ class Health:
         return not self._unfinished
 
     def add_hook(self, name: str) -> None:
-        """Add a step of the start, which is not finished yet, at its place among the others."""
+        """Add a step of the start, which is not finished yet."""
         self._unfinished.add(name)
         self._steps.append(name)
-        self._steps.sort(key=_position)
-        self._hooks = {
-            step if step == AUTOREGISTRATION else f"{HOOK_PREFIX}{step}": functools.partial(
-                self._check_hook, step
-            )
-            for step in self._steps
-        }
 
     def finish(self, *hooks: str) -> None:
         """Report these steps of the start as done, those that the server has."""
@@ -180,11 +172,17 @@ class Health:
 
     def checks(self, path: str) -> Mapping[str, HealthCheck]:
         """Return the checks of `healthz`, `livez` or `readyz`, by name."""
+        hooks = {
+            step if step == AUTOREGISTRATION else f"{HOOK_PREFIX}{step}": functools.partial(
+                self._check_hook, step
+            )
+            for step in sorted(self._steps, key=_position)
+        }
         if path == "livez":
-            return {**self.alive, **self._hooks}
+            return {**self.alive, **hooks}
         if path == "healthz":
-            return {**self.alive, **self.working, **self._hooks}
-        return {**self.alive, **self.ready, **self._hooks, "shutdown": self._shutdown}
+            return {**self.alive, **self.working, **hooks}
+        return {**self.alive, **self.ready, **hooks, "shutdown": self._shutdown}
 
     async def _check_hook(self, name: str) -> None:
         if name in self._unfinished and name in self._conditions and self._conditions[name]():

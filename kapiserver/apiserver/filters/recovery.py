@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 
 from kapiserver.api.errors import drop_tracebacks
+from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.corrupt_objects import GATE, status_without_gate
 from kapiserver.apiserver.endpoints.responses import status_response
@@ -48,10 +49,13 @@ def respond_to_errors(server: Server, next_handler: Handler) -> Handler:
 
 def error_response(server: Server, request: Request, error: Exception) -> Response:
     """Return the Status of an error, in the encoding that the client prefers."""
-    tree = status_of(error, request.info)
-    gates = server.config.features.feature_gates
-    if isinstance(error, CorruptObject | CorruptList) and GATE not in gates:
-        tree = status_without_gate(error)
+    if (
+        isinstance(error, CorruptObject | CorruptList)
+        and GATE not in server.config.features.feature_gates
+    ):
+        tree: Tree | None = status_without_gate(error)
+    else:
+        tree = status_of(error, request.info)
     if tree is None:
         _log.error(
             "%s %s failed (audit-id %s)",

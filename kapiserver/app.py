@@ -172,8 +172,7 @@ async def _open_logical_clusters(
         return None
     from kapiserver.clusters.service import open_logical_clusters  # few servers have them
 
-    opened = open_logical_clusters(cluster, host, ca_text=ca_text)
-    return await stack.enter_async_context(opened)
+    return await stack.enter_async_context(open_logical_clusters(cluster, host, ca_text=ca_text))
 
 
 async def _listen(

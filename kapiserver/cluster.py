@@ -170,6 +170,7 @@ class _Basis(Struct, frozen=True, kw_only=True):
     metrics: Metrics
     account_tokens: ServiceAccountTokens
     encryption: EncryptionFile | None
+    encryption_rules: EncryptionRules | None
 
 
 def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
@@ -179,6 +180,7 @@ def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
         *(added.group for added in parts.computed_groups),
     ]
     scheme = make_scheme(config.features, added_groups)
+    encryption = _encryption(config.store, clock, metrics, scheme)
     return _Basis(
         clock=clock,
         offloader=parts.offloader or host.offloader,
@@ -186,7 +188,8 @@ def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
         codecs=CodecFactory(scheme, _media_types(config.features.feature_gates)),
         metrics=metrics,
         account_tokens=_service_account_tokens(config, parts.access, clock),
-        encryption=_encryption(config.store, clock, metrics, scheme),
+        encryption=encryption,
+        encryption_rules=parts.encryption or (encryption.encryption if encryption else None),
     )
 
 
@@ -247,7 +250,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     return Cluster(
         server=server,
         kv=kv,
-        encryption=parts.encryption or (encryption.encryption if encryption else None),
+        encryption=basis.encryption_rules,
         handle=compose(server, parts.filters),
         authentication=authentication,
         back_ends=back_ends,
@@ -258,7 +261,6 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
 
 
 def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistry:
-    encryption = basis.encryption
     return StoreRegistry(
         kv,
         basis.scheme,
@@ -268,7 +270,7 @@ def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistr
         identifiers=parts.identifiers,
         root=config.store.key_root,
         event_ttl=config.store.event_ttl,
-        encryption=parts.encryption or (encryption.encryption if encryption else None),
+        encryption=basis.encryption_rules,
         shared_trees=parts.shared_trees,
         hooks=functools.partial(_store_hooks, config, basis.codecs, basis.offloader),
     )

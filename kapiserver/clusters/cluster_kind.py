@@ -50,6 +50,11 @@ class ClusterRecord(Struct, frozen=True, kw_only=True):
         """Whether it is prepared, and not being deleted."""
         return self.phase == READY and not self.is_terminating
 
+    def key_root(self, root: str) -> str:
+        """Return the prefix of its keys, without a slash at its end; `root` is that of the keys of
+        all clusters."""
+        return f"{root}/{self.uid}"
+
 
 def record_of(tree: Tree) -> ClusterRecord:
     """Return the record of an object."""

@@ -69,10 +69,6 @@ class ClusterSpace(Struct, frozen=True, kw_only=True):
     url: str
     templates: Templates
 
-    def root_of(self, cluster: ClusterRecord) -> str:
-        """Return the prefix of the keys of a cluster, without a slash at its end."""
-        return f"{self.root}/{cluster.uid}"
-
 
 class ClusterController(Controller[str]):
     """The control loop; its queue holds names of clusters.
@@ -157,7 +153,7 @@ class ClusterController(Controller[str]):
         await self._create_secret(record)
         templates = self._space.templates
         template = await templates.get(templates.current)  # another release cannot make it later
-        await templates.copy_rows(template, self._space.root_of(record))
+        await templates.copy_rows(template, record.key_root(self._space.root))
         now = timestamp(self.clock.now())
 
         def ready(tree: Tree) -> Tree:
@@ -191,9 +187,9 @@ class ClusterController(Controller[str]):
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
-        present = await self._secrets.get(record.name)
-        if belongs_to(present, record):
-            return present
+        secret = await self._secrets.get(record.name)
+        if belongs_to(secret, record):
+            return secret
         await delete_object(self._secrets, record.name)
         return await self._secrets.create(new_secret(record))
 
@@ -215,11 +211,11 @@ class ClusterController(Controller[str]):
             await update_object(self._clusters, name, terminating, subresource="status", uid=uid)
             return  # the change of the status queues it again
         if self._space.kv.shared:
-            left = record.changed_at + CLOSED_SECONDS - self.clock.now()
-            if left > 0:
-                self.queue.add_after(name, left)
+            seconds = record.changed_at + CLOSED_SECONDS - self.clock.now()
+            if seconds > 0:
+                self.queue.add_after(name, seconds)
                 return
-        await delete_rows(self._space.kv, f"{self._space.root_of(record)}/")
+        await delete_rows(self._space.kv, f"{record.key_root(self._space.root)}/")
         with suppress_reason("NotFound"):
             if belongs_to(await self._secrets.get(name), record):
                 await delete_object(self._secrets, name)

@@ -242,9 +242,9 @@ class OpenClusters:
         place.timer = None
         if place.uses or place.stop.is_set():
             return  # the end of the last use begins anew
-        left = place.idle_since + self._idle_seconds - self._clock.now()
-        if left > 0:
-            self._close_after(place, left)
+        seconds = place.idle_since + self._idle_seconds - self._clock.now()
+        if seconds > 0:
+            self._close_after(place, seconds)
         elif place.is_idle and not self._has_work_soon(place):
             place.stop.set()
         else:

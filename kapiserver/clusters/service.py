@@ -180,7 +180,7 @@ class LogicalClusters:
 
     @asynccontextmanager
     async def _open(self, record: ClusterRecord) -> AsyncIterator[RunningCluster]:
-        server, root = self._management.server, f"{self._root}/{record.uid}"
+        server, root = self._management.server, record.key_root(self._root)
         credentials = await self._running_controller.credentials(record)
         template = await self._templates.get(record.template)
         overlay = OverlayStore(self.store, template.shared, root=root)
@@ -196,20 +196,20 @@ class LogicalClusters:
         )
         config = cluster_config(server.config, root=root, name=record.name)
         async with AsyncExitStack() as stack:
-            opened = await stack.enter_async_context(open_cluster(config, parts, self._host))
-            await start_access(opened, stack)
-            opened.server.health.finish(*SERVICE_HOOKS)
-            running = RunningCluster(opened, functools.partial(self._start, opened, record))
+            tenant = await stack.enter_async_context(open_cluster(config, parts, self._host))
+            await start_access(tenant, stack)
+            tenant.server.health.finish(*SERVICE_HOOKS)
+            running = RunningCluster(tenant, functools.partial(self._start, tenant, record))
             stack.push_async_callback(running.stop_controllers)
             yield running
 
-    async def _start(self, opened: Cluster, record: ClusterRecord) -> ControllerManager:
+    async def _start(self, tenant: Cluster, record: ClusterRecord) -> ControllerManager:
         """Start the controllers of a cluster. A row says that it may have work, until it rests: the
         next server opens it if this one is killed."""
         with suppress(KeyExists):
             await self.store.create(self._mark_of(record), b"open")
         has_policy = record.template == self._templates.current
-        return await start_controllers(opened, has_policy=has_policy, ca_text=self._ca_text)
+        return await start_controllers(tenant, has_policy=has_policy, ca_text=self._ca_text)
 
     def _mark_of(self, record: ClusterRecord) -> str:
         return f"{self._marks}{record.uid}"
@@ -227,10 +227,9 @@ class LogicalClusters:
             if record is not None and record.is_open_to_requests:
                 await self._open_clusters.wake(record)
 
-    def _max_objects(self, opened: ClusterRecord) -> int | None:
+    def _max_objects(self, record: ClusterRecord) -> int | None:
         """Return the quota of a cluster as it is now."""
-        record = self._running_controller.records.get(opened.name, opened)
-        return record.max_objects
+        return self._running_controller.records.get(record.name, record).max_objects
 
     async def _on_rest(self, record: ClusterRecord, due: float | None) -> None:
         await self._running_controller.on_rest(record, due)

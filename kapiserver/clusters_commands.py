@@ -135,13 +135,13 @@ async def _delete(client: Client, options: argparse.Namespace) -> None:
     await clusters.delete(name)
     while True:
         try:
-            present = await clusters.get(name)
+            current = await clusters.get(name)
         except StatusError as error:
             if error.code != 404:
                 raise
             break
         changes = clusters.watch(
-            resource_version=present["metadata"]["resourceVersion"],
+            resource_version=current["metadata"]["resourceVersion"],
             fieldSelector=f"metadata.name={name}",
         )
         async for event in changes:
@@ -168,19 +168,19 @@ def _kubeconfig(path: str | Path, name: str, token: str) -> Tree:
     from kapiserver.apiserver.webhooks.credentials import read_pem
 
     management, _, folder = find_cluster(path)
-    reached: Tree = {"server": f"{management['server'].rstrip('/')}/clusters/{name}"}
+    cluster: Tree = {"server": f"{management['server'].rstrip('/')}/clusters/{name}"}
     authorities = read_pem(management, "certificate-authority", folder)
     if authorities:
-        reached["certificate-authority-data"] = base64.b64encode(authorities).decode()
+        cluster["certificate-authority-data"] = base64.b64encode(authorities).decode()
     for field in ("tls-server-name", "insecure-skip-tls-verify", "proxy-url"):
         if management.get(field):
-            reached[field] = management[field]
+            cluster[field] = management[field]
     user = f"{name}-admin"
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": name,
-        "clusters": [{"name": name, "cluster": reached}],
+        "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": user, "user": {"token": token}}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
     }

@@ -210,8 +210,8 @@ class Authentication:
             token for factory in _TOKENS if (token := factory(parts)) is not None
         ]
         if access is not None:
-            own = TokenFileAuthenticator(access.users, tokens.audiences)
-            token_authenticators = [own, *token_authenticators]
+            users = TokenFileAuthenticator(access.users, tokens.audiences)
+            token_authenticators = [users, *token_authenticators]
         self.authenticator = UnionAuthenticator(
             token_authenticators,
             requests=requests,

@@ -37,11 +37,11 @@ async def serve_aggregated(
     except BadTransport as error:
         return text_error(str(error), 500)
     send = functools.partial(back_ends.send, back_end)
-    other = OtherServer(api_service.name, send, back_ends.waiting)
+    destination = OtherServer(api_service.name, send, back_ends.waiting)
     own_via = f"1.1 {back_ends.pseudonym}"
     try:
         return await forward_to_api_server(
-            server, request, other, ("Via", f"{via}, {own_via}" if via else own_via)
+            server, request, destination, ("Via", f"{via}, {own_via}" if via else own_via)
         )
     except TimeoutError as error:
         text = error_text(error, back_end.dialled) if str(error) else _TIMED_OUT

@@ -72,7 +72,7 @@ class OtherServer(NamedTuple):
 
 
 async def forward_to_api_server(
-    server: Server, request: Request, other: OtherServer, own_header: tuple[str, str]
+    server: Server, request: Request, destination: OtherServer, own_header: tuple[str, str]
 ) -> AnyResponse:
     """Pass a request on and return the response. Raises TooManyRequests if as many requests wait
     for the other server as may be in flight, OSError, ValueError, TimeoutError.
@@ -80,14 +80,14 @@ async def forward_to_api_server(
     own_header      is sent instead of headers of the same name that the client has sent
     """
     limit = server.config.limits.max_requests_inflight
-    if 0 < limit <= other.waiting[other.name]:
+    if 0 < limit <= destination.waiting[destination.name]:
         raise TooManyRequests
     request.cancel_when_gone()
-    other.waiting[other.name] += 1
+    destination.waiting[destination.name] += 1
     try:
-        return await _forward(server, request, other.send, own_header)
+        return await _forward(server, request, destination.send, own_header)
     finally:
-        other.waiting[other.name] -= 1
+        destination.waiting[destination.name] -= 1
 
 
 async def _forward(

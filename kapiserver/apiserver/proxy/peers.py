@@ -45,9 +45,9 @@ async def serve_by_peer(server: Server, request: Request, peers: PeerProxy) -> A
         server.metrics.peers.errors.add(PeerErrorLabels("endpoint_resolution", *labels))
         raise ServiceUnavailable(_NO_ADDRESS)
     send = functools.partial(peers.connections.send, peer.address)
-    other = OtherServer(peer.identity, send, peers.connections.waiting)
+    destination = OtherServer(peer.identity, send, peers.connections.waiting)
     try:
-        response = await forward_to_api_server(server, request, other, (PROXIED, "true"))
+        response = await forward_to_api_server(server, request, destination, (PROXIED, "true"))
     except (OSError, ValueError) as error:
         text = error_text(error, peer.address)
         response = text_error(f"error trying to reach service: {text}", 503)

@@ -180,13 +180,13 @@ class RequestParser:
         assert parser is not None
         if self._is_in_upgrade:
             return
-        read = self._known_headers if self._fields == self._known_fields else self._read_headers()
+        record = self._known_headers if self._fields == self._known_fields else self._read_headers()
         self._fields = []
-        headers = read.headers
+        headers = record.headers
         method = parser.get_method().decode()
         target = self._target.decode("utf-8", "surrogateescape")
         version = parser.get_http_version()
-        error = error_of_head(method, target, version, headers, has_repeated=read.has_repeated)
+        error = error_of_head(method, target, version, headers, has_repeated=record.has_repeated)
         if error is not None:
             raise _InvalidHead(error)
         keep_alive = parser.should_keep_alive()
@@ -212,10 +212,10 @@ class RequestParser:
             )
             for name, value in fields
         ]
-        read = _Headers(CIMultiDict(pairs), len(dict(pairs)) < len(pairs))
+        record = _Headers(CIMultiDict(pairs), len(dict(pairs)) < len(pairs))
         if size <= _KNOWN_BYTES:
-            self._known_fields, self._known_headers = fields, read
-        return read
+            self._known_fields, self._known_headers = fields, record
+        return record
 
     def on_body(self, piece: bytes) -> None:
         """Take a part of the body."""

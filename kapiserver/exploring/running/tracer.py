@@ -288,13 +288,13 @@ class Tracer(EventSink):
 
     def created_objects(self) -> frozenset[ObjectRef]:
         """Return the objects that were created in this run and are still there, Leases left out."""
-        present: set[ObjectRef] = set()
+        objects: set[ObjectRef] = set()
         for event in self._events:
             if event.operation == "created" and event.object.resource not in NO_STATE:
-                present.add(event.object)
+                objects.add(event.object)
             elif event.operation == "deleted":
-                present.discard(event.object)
-        return frozenset(present)
+                objects.discard(event.object)
+        return frozenset(objects)
 
     def history(self) -> History:
         """Return what was recorded."""

@@ -15,7 +15,7 @@ async def wait_while_busy(seconds: float) -> None:
     many seconds. A call that others can share waits for those whom the loop is about to begin."""
     limit = TimeSlice(seconds)
     while not limit.expired:
-        present = TimeSlice(BUSY_SECONDS)
+        round_time = TimeSlice(BUSY_SECONDS)
         await asyncio.sleep(0)
-        if not present.expired:
+        if not round_time.expired:
             return

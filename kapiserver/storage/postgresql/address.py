@@ -118,8 +118,8 @@ def _check(parameters: Mapping[str, str]) -> None:
     for name, value in parameters.items():
         values = ONLY_VALUES.get(name, (value,))
         if value not in values:
-            wanted = f"want {' or '.join(values)}" if values else "remove it"
-            raise ValueError(f"--storage: {name}={value} is not supported, {wanted}")
+            remedy = f"want {' or '.join(values)}" if values else "remove it"
+            raise ValueError(f"--storage: {name}={value} is not supported, {remedy}")
     for name in _FILES & parameters.keys():
         with Path(parameters[name]).open("rb"):  # asyncpg's error has no name of the file
             pass

@@ -134,8 +134,8 @@ class Inspection(Struct, frozen=True, kw_only=True):
 
 async def inspect(address: str, schema: str, now: Callable[[], float]) -> Inspection:
     """Inspect the database at an address, `postgresql://...`. `now` returns the seconds since the
-    epoch. Raises Refused, Unavailable, OSError
-    for certificate files that cannot be read, ValueError for an invalid address."""
+    epoch. Raises Refused, Unavailable, OSError for certificate files that cannot be read,
+    ValueError for an invalid address."""
     async with _connection(address) as connection:
         (server,) = await connection.fetch(_SERVER)
         behind = now() - server["now"].timestamp()
@@ -188,8 +188,8 @@ async def _notifies(address: str, listening: asyncpg.Connection) -> bool:
     does not."""
     arrived = asyncio.Event()
     await listening.add_listener(_CHANNEL, lambda *_: arrived.set())
-    async with _connection(address) as other:
-        await other.execute(f"NOTIFY {_CHANNEL}")
+    async with _connection(address) as sender:
+        await sender.execute(f"NOTIFY {_CHANNEL}")
     try:
         async with asyncio.timeout(NOTIFY_SECONDS):
             await arrived.wait()

@@ -68,12 +68,12 @@ class OverlayStore(WrappedStore):
         self._root = root
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
-        read = await self._kv.get(key, revision=revision)
-        if read.item is None:
-            return GetResult(self._base_item(key), read.revision)
-        if read.item.value == TOMBSTONE:
-            return GetResult(None, read.revision)
-        return read
+        result = await self._kv.get(key, revision=revision)
+        if result.item is None:
+            return GetResult(self._base_item(key), result.revision)
+        if result.item.value == TOMBSTONE:
+            return GetResult(None, result.revision)
+        return result
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
@@ -168,11 +168,11 @@ class OverlayStore(WrappedStore):
     def _base_keys(self, prefix: str) -> list[str]:
         """Return the base keys that begin with a prefix, sorted, with the root."""
         root, keys = self._root, self._keys
-        own = prefix.removeprefix(root)
-        first = bisect_left(keys, own)
+        key_prefix = prefix.removeprefix(root)
+        first = bisect_left(keys, key_prefix)
         matching = []
         for key in keys[first:]:
-            if not key.startswith(own):
+            if not key.startswith(key_prefix):
                 break
             matching.append(root + key)
         return matching

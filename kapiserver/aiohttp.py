@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.aiohttp_exchange import AiohttpExchange
+from kapiserver.apiserver.serving.aiohttp.exchange import AiohttpExchange
 from kapiserver.apiserver.serving.exchange import Dispatcher
 from kapiserver.apiserver.user import ANONYMOUS
 from kapiserver.app import RunningServer, serve

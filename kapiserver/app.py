@@ -30,8 +30,8 @@ from kapiserver.apiserver.http_client.errors import Dialled
 from kapiserver.apiserver.identity import server_id
 from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_if_space
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
-from kapiserver.apiserver.serving.tls_reload import ReloadingContext
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.reload import ReloadingContext
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.control_loops import (
     Loop,

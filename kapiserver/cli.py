@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.event_loop import loop_factory
-from kapiserver.apiserver.serving.systemd import ServiceManager, passed_sockets
+from kapiserver.apiserver.serving.process.event_loop import loop_factory
+from kapiserver.apiserver.serving.process.systemd import ServiceManager, passed_sockets
 from kapiserver.bench_command import add_bench_command
 from kapiserver.check_commands import add_check_command
 from kapiserver.clusters_commands import add_clusters_commands
@@ -36,7 +36,7 @@ from kapiserver.testing_commands import add_testing_commands
 if TYPE_CHECKING:
     import socket
 
-    from kapiserver.apiserver.serving.workers import WorkerChannel
+    from kapiserver.apiserver.serving.process.workers import WorkerChannel
     from kapiserver.app import RunningServer
     from kapiserver.rpc.api_server import ServedGroups
 
@@ -127,8 +127,8 @@ def parser() -> argparse.ArgumentParser:
 
 def run_server(options: argparse.Namespace) -> int:
     """Serve with the options of `kapiserver serve` until a signal, and return the exit code."""
-    from kapiserver.apiserver.serving import logs
-    from kapiserver.apiserver.serving.process_memory import use_one_heap
+    from kapiserver.apiserver.serving.process import logs
+    from kapiserver.apiserver.serving.process.memory import use_one_heap
 
     use_one_heap()
     # Starting allocates many long-lived objects and little garbage; collections would cost 5 % of
@@ -150,8 +150,8 @@ def run_server(options: argparse.Namespace) -> int:
         _serve_in_one_process(config, _served_groups(options), service, sockets)
         return 0
     from kapiserver import app  # noqa: F401 - before the fork, so that workers share its memory
-    from kapiserver.apiserver.serving.tls import ensure_certificates
-    from kapiserver.apiserver.serving.workers import supervise
+    from kapiserver.apiserver.serving.process.workers import supervise
+    from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 
     if config.certificates.cert_dir is not None:
         # Before the fork, so that only one process creates them.
@@ -198,8 +198,8 @@ async def _run_server(
     """Serve until a signal, then drain. A worker (with a `channel`) stops when its supervisor sends
     SIGTERM or exits. `sockets` are those that the secure port has instead of one that is opened."""
     from kapiserver.apiserver.output import STANDARD_OUTPUT
-    from kapiserver.apiserver.serving.process_memory import manage_memory
-    from kapiserver.apiserver.serving.signals import ServerSignals
+    from kapiserver.apiserver.serving.process.memory import manage_memory
+    from kapiserver.apiserver.serving.process.signals import ServerSignals
     from kapiserver.app import serve
     from kapiserver.host import Host
     from kapiserver.parts import Parts

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authorizer import ManagedAuthorizer
 from kapiserver.apiserver.health import LOOP_HOOKS, RBAC_HOOK, REPAIR_HOOK
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import Cluster
 from kapiserver.controllers.loop.controller import AnyController

@@ -27,7 +27,7 @@ from kapiserver.apiserver.memory_limit import MemoryLimit, max_memory
 from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
 from kapiserver.apiserver.serving.http2.settings import http2_settings
 from kapiserver.apiserver.serving.listener import ErrorHandler
-from kapiserver.apiserver.serving.process_memory import COLLECTOR, free_in_thread
+from kapiserver.apiserver.serving.process.memory import COLLECTOR, free_in_thread
 from kapiserver.apiserver.serving.server import HttpServer
 from kapiserver.storage.backends import backend_of, open_store
 from kapiserver.storage.cache.offload import Offloader

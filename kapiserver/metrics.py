@@ -1,7 +1,7 @@
 """Counters, gauges and histograms in memory: cheap to change, read when /metrics is scraped.
 
 prometheus-client costs several microseconds for each labelled change and 85 ms to import.
-`apiserver/serving/metrics_text.py` writes these numbers as text. Knows no metric's name.
+`apiserver/serving/metrics/text.py` writes these numbers as text. Knows no metric's name.
 
 Users choose some labels, such as the names of webhooks. `MAX_USER_SERIES` bounds the series of such
 a metric: a new set of labels replaces the oldest one.

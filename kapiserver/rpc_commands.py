@@ -177,7 +177,7 @@ def _require_grpc() -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from kapiserver.apiserver.serving import logs
+    from kapiserver.apiserver.serving.process import logs
 
     logs.set_up(logs.Verbosity(options.verbose))
     addresses = _addresses(options)
@@ -202,7 +202,7 @@ def _addresses(options: argparse.Namespace) -> Addresses:
 
 
 async def _run(options: argparse.Namespace, addresses: Addresses) -> None:
-    from kapiserver.apiserver.serving.signals import ServerSignals
+    from kapiserver.apiserver.serving.process.signals import ServerSignals
     from kapiserver.rpc.calls import GroupRunner, Limits
     from kapiserver.rpc.loading import load_groups
     from kapiserver.rpc.serving import serve_rpc

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kapiserver.apiserver.config import SECTIONS, Config
 from kapiserver.apiserver.feature_gates import FeatureGates, parse_feature_gates
-from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
+from kapiserver.apiserver.serving.tls.settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor, versions_of
 from kapiserver.controllers.registry import REGISTRY, enabled_controllers
 from kapiserver.flags.backends import backend_pairs

@@ -10,7 +10,7 @@ import pytest
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.durations import parse_duration
 from kapiserver.apiserver.filters.headers import warning_header
-from kapiserver.apiserver.serving.logs import _quoted
+from kapiserver.apiserver.serving.process.logs import _quoted
 from kapiserver.cli import main, parser
 from kapiserver.server_config import config_of
 

@@ -49,7 +49,10 @@ import pkgutil
 
 import kapiserver
 
-NEEDS_POSIX = ("kapiserver.apiserver.serving.workers", "kapiserver.simulation.streams.terminal")
+NEEDS_POSIX = (
+    "kapiserver.apiserver.serving.process.workers",
+    "kapiserver.simulation.streams.terminal",
+)
 for module in pkgutil.walk_packages(kapiserver.__path__, "kapiserver."):
     if module.name not in NEEDS_POSIX and not module.name.endswith("__main__"):
         importlib.import_module(module.name)

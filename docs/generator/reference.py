@@ -20,8 +20,8 @@ from kapiserver.apiserver.admission import plugins
 from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import GATES
-from kapiserver.apiserver.serving.metrics_text import Family
-from kapiserver.apiserver.serving.server_metrics import ServerFamilies
+from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
+from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.cli import parser
 from kapiserver.cluster import open_cluster
 from kapiserver.controllers.descriptor import ControllerDescriptor

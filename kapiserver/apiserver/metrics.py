@@ -297,7 +297,7 @@ class RequestKinds:
 
 
 class Metrics:
-    """The metrics of one server; filters and stores update them, `server_metrics.py` reads them."""
+    """The metrics of one server: filters and stores update them, `ServerFamilies` reads them."""
 
     def __init__(self) -> None:
         self.requests = AllRequests()

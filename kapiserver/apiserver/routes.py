@@ -141,7 +141,7 @@ PATHS: dict[str, PathHandler] = {
     "statusz": _loaded(lazy("kapiserver.apiserver.debugging.zpages:serve_statusz")),
     "flagz": _loaded(lazy("kapiserver.apiserver.debugging.zpages:serve_flagz")),
     "configz": _loaded(lazy("kapiserver.apiserver.debugging.zpages:serve_configz")),
-    "metrics": _loaded(lazy("kapiserver.apiserver.serving.exposition:serve_metrics")),
+    "metrics": _loaded(lazy("kapiserver.apiserver.serving.metrics.exposition:serve_metrics")),
     "openid": _loaded(_lazy_oidc),
     ".well-known": _loaded(_lazy_oidc),
 }

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 from kapiserver.controllers.descriptor import ControllerDescriptor, Scope

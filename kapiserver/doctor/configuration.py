@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from kapiserver import cluster
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.doctor.finding import ERROR, INFO, WARNING, Problem
 from kapiserver.doctor.installation import Installation
 from kapiserver.storage.backends import MEMORY, backend_of, etcd_endpoints

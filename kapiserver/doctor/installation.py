@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls_settings import Pair, parse_named_pair
+from kapiserver.apiserver.serving.tls.settings import Pair, parse_named_pair
 from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.concurrency.clock import Clock
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from kapiserver.apiserver.config import SECTIONS, Config
 from kapiserver.apiserver.output import STANDARD_OUTPUT
-from kapiserver.apiserver.serving import logs
-from kapiserver.apiserver.serving.event_loop import loop_factory
-from kapiserver.apiserver.serving.process_memory import manage_memory, use_one_heap
-from kapiserver.apiserver.serving.signals import ServerSignals
+from kapiserver.apiserver.serving.process import logs
+from kapiserver.apiserver.serving.process.event_loop import loop_factory
+from kapiserver.apiserver.serving.process.memory import manage_memory, use_one_heap
+from kapiserver.apiserver.serving.process.signals import ServerSignals
 from kapiserver.extension.delegation import Delegation
 from kapiserver.extension.resources import Resource
 from kapiserver.extension.serving import RunningServer, serve

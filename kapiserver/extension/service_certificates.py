@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from kapiserver.api.resource_client import Client, StatusError
-from kapiserver.apiserver.serving.tls import write_serving_certificate
+from kapiserver.apiserver.serving.tls.credentials import write_serving_certificate
 from kapiserver.storage.cache.entry import ObjectKey
 
 _FILES = ("ca.crt", "tls.crt", "tls.key")

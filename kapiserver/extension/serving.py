@@ -33,8 +33,8 @@ from kapiserver.apiserver.http_client.upstreams import Upstreams
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.serving.kubeconfig import write_if_space
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
-from kapiserver.apiserver.serving.tls_reload import ReloadingContext
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.reload import ReloadingContext
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.extension.access import Access

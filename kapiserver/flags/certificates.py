@@ -11,7 +11,7 @@ from kapiserver.api.certificates.signer_rules import (
     KUBELET_SERVING,
     LEGACY_UNKNOWN,
 )
-from kapiserver.apiserver.serving.tls_settings import VERSIONS
+from kapiserver.apiserver.serving.tls.settings import VERSIONS
 from kapiserver.flags.values import DEFAULTS, host_names, names, seconds
 
 CLUSTER_SIGNERS = {

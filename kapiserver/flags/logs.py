@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kapiserver.apiserver.serving.logs import FORMATS
+from kapiserver.apiserver.serving.process.logs import FORMATS
 from kapiserver.flags.values import DEFAULTS, names
 
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.settings import Pair
 from tests.apiserver.conftest import Api, Response
 from tests.apiserver.upstreams import Exchange, Upstream, reply
 from tests.controllers.signing import subject, write_ca

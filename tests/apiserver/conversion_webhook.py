@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kapiserver.apiserver.serving.tls import Credentials
+from kapiserver.apiserver.serving.tls.credentials import Credentials
 
 FREE = {"type": "object", "properties": {"spec": {
     "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 from tests.apiserver.conftest import Api
 from tests.apiserver.https_server import HttpsServer, Received, Reply
 

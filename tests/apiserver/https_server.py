@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 
 
 @dataclass(frozen=True)

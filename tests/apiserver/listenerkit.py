@@ -11,7 +11,7 @@ from kapiserver.apiserver.config import AIOHTTP, HTTPTOOLS
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse, text_response
-from kapiserver.apiserver.serving.aiohttp_listener import AiohttpListener
+from kapiserver.apiserver.serving.aiohttp.listener import AiohttpListener
 from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.listener import Listener
 from kapiserver.apiserver.user import ANONYMOUS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from tests.apiserver.conftest import Api
 from tests.apiserver.hookkit import Hook, add, deny, patch, rule
 from tests.apiserver.https_server import Reply

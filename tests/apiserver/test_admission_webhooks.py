@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.feature_gates import parse_feature_gates
-from kapiserver.apiserver.serving.tls import Credentials
+from kapiserver.apiserver.serving.tls.credentials import Credentials
 from tests.apiserver.conftest import Api
 from tests.apiserver.customkit import definition, establish, version, widget
 from tests.apiserver.hookkit import Behave, Hook, add, allow, deny, hook_credentials, patch, rule

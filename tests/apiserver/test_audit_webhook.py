@@ -19,7 +19,7 @@ from kapiserver.apiserver.audit.truncation import truncating
 from kapiserver.apiserver.audit.webhook import AuditWebhook
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.metrics import Metrics
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.apiserver.webhooks.kubeconfig import read_kubeconfig
 from tests.apiserver.https_server import HttpsServer, Received, Reply, kubeconfig
 from tests.apiserver.test_kubeconfig_webhook import InstantClock

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kapiserver.apiserver.config import SECTIONS, Config, StoreSettings
-from kapiserver.apiserver.serving.workers import with_part_of_limits
+from kapiserver.apiserver.serving.process.workers import with_part_of_limits
 from kapiserver.cli import parser
 from kapiserver.storage.backends import BACKENDS, BackendSections, backend_flags
 from kapiserver.storage.etcd.config import EtcdSettings

@@ -16,10 +16,7 @@ from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response, StreamResponse, text_response
 from kapiserver.apiserver.serving import acceptor as acceptor_module
-from kapiserver.apiserver.serving import connection as connection_module
-from kapiserver.apiserver.serving import http_exchange
 from kapiserver.apiserver.serving.acceptor import Acceptor
-from kapiserver.apiserver.serving.connection import Connection
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
     SMALL_HEADER_BYTES,
@@ -27,8 +24,11 @@ from kapiserver.apiserver.serving.connection_limits import (
     UnauthenticatedConnections,
     client_network,
 )
+from kapiserver.apiserver.serving.http1 import connection as connection_module
+from kapiserver.apiserver.serving.http1 import exchange as http_exchange
+from kapiserver.apiserver.serving.http1.connection import Connection
 from kapiserver.apiserver.serving.listener import Listener
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.apiserver.user import ANONYMOUS
 
 _GET = b"GET /%b HTTP/1.1\r\nHost: x\r\n\r\n"

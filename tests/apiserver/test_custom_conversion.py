@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 from kapiserver.apiserver.webhooks import client_config, http_client
 from tests.apiserver.conftest import Api, api_of_new_server
 from tests.apiserver.conversion_webhook import FREE, Behave, Raw, Webhook, good

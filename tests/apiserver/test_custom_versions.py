@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 from tests.apiserver.conftest import Api, Response
 from tests.apiserver.conversion_webhook import FREE, Webhook, good
 from tests.apiserver.customkit import CRDS, apply, definition, establish, path_of, version, widget

@@ -1,7 +1,7 @@
 """Requests leave no reference cycles: what they used is freed at once, without the collector.
 
 The collector of a serving process frees only cycles that are not older than 20,000 new objects
-(`apiserver/serving/process_memory.py`).
+(`apiserver/serving/process/memory.py`).
 """
 
 import asyncio

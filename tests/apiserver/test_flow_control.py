@@ -18,7 +18,7 @@ from kapiserver.apiserver.flowcontrol.flow_control import (
     SCHEMA_HEADER,
 )
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.serving.http_exchange import WRITE_BYTES, parts_of
+from kapiserver.apiserver.serving.http1.exchange import WRITE_BYTES, parts_of
 from kapiserver.apiserver.user import AUTHENTICATED, MASTERS
 from kapiserver.cluster import open_cluster
 from kapiserver.storage.cache.entry import ObjectKey

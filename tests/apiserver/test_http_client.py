@@ -29,7 +29,7 @@ from kapiserver.apiserver.http_client.errors import (
 )
 from kapiserver.apiserver.http_client.pool import Origin
 from kapiserver.apiserver.http_client.session import HttpRequest, StreamingClient
-from kapiserver.apiserver.serving.request_body import UNREAD_BYTES, RequestBody
+from kapiserver.apiserver.serving.http1.request_body import UNREAD_BYTES, RequestBody
 from tests.apiserver.aggregationkit import Authority
 
 

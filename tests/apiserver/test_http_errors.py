@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.lingering_close import LINGER_BYTES
-from kapiserver.apiserver.serving.request_parser import LINE_LIMIT
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.http1.lingering_close import LINGER_BYTES
+from kapiserver.apiserver.serving.http1.request_parser import LINE_LIMIT
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 from tests.apiserver.listenerkit import get_request, listening, send_once
 
 

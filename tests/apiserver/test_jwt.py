@@ -15,7 +15,7 @@ from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.parts import Parts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.apiserver.serving.server_metrics import ServerFamilies
+from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
 from tests.apiserver.test_jwt import NOW, OTHER_RSA_KEY, Issuer, Login, configuration, run
 
 

@@ -15,8 +15,8 @@ import pytest
 from kapiserver.api.accessors import name_of
 from kapiserver.api.resource_client import Event, ResourceClient, StatusError
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.metrics_text import text_of
-from kapiserver.apiserver.serving.server_metrics import ServerFamilies
+from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
+from kapiserver.apiserver.serving.metrics.text import text_of
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.parts import Parts

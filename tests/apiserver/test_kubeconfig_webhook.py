@@ -15,7 +15,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.apiserver.webhooks import http_client
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook, read_kubeconfig

@@ -11,10 +11,10 @@ import pytest
 
 from kapiserver.apiserver.config import FRONTS, HTTPTOOLS
 from kapiserver.apiserver.request import Outcome
-from kapiserver.apiserver.serving import http_exchange
 from kapiserver.apiserver.serving.connection_limits import SMALL_HEADER_BYTES
+from kapiserver.apiserver.serving.http1 import exchange as http_exchange
+from kapiserver.apiserver.serving.http1.request_body import UNREAD_BYTES
 from kapiserver.apiserver.serving.listener import Listener
-from kapiserver.apiserver.serving.request_body import UNREAD_BYTES
 from tests.apiserver.listenerkit import FRONT, OUTCOMES, Watch, get_request, listening, send_once
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from kapiserver.apiserver.redaction import without_credentials
-from kapiserver.apiserver.serving.logs import (
+from kapiserver.apiserver.serving.process.logs import (
     FIELDS,
     JSONFormatter,
     LineFormatter,

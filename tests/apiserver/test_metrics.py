@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.metrics import Metrics, RequestLabels, StorageLabels
-from kapiserver.apiserver.serving.metrics_text import Family, text_of
-from kapiserver.apiserver.serving.server_metrics import ServerFamilies
+from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
+from kapiserver.apiserver.serving.metrics.text import Family, text_of
 from kapiserver.cluster import open_cluster
 from kapiserver.metrics import Counter, Histogram, Observations
 from kapiserver.storage.wrappers.metered_store import OPERATIONS

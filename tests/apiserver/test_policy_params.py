@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from tests.apiserver.conftest import Api
 from tests.apiserver.conversion_webhook import FREE, Raw, Webhook
 from tests.apiserver.customkit import definition, establish, version, widget

@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import asyncio, gc, weakref
-from kapiserver.apiserver.serving import process_memory
+from kapiserver.apiserver.serving.process import memory as process_memory
 
 class Thing:
     pass
@@ -98,7 +98,7 @@ def test_survivors_are_frozen() -> None:
 
 CYCLES = """
 import asyncio, gc, threading, time
-from kapiserver.apiserver.serving import process_memory
+from kapiserver.apiserver.serving.process import memory as process_memory
 
 class Thing:
     pass
@@ -135,7 +135,7 @@ def test_no_large_collection_on_the_loop() -> None:
 FREED = """
 import re
 from pathlib import Path
-from kapiserver.apiserver.serving import process_memory
+from kapiserver.apiserver.serving.process import memory as process_memory
 
 def resident() -> int:
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
@@ -156,7 +156,7 @@ def test_trim_returns_free_memory() -> None:
 
 HEAPS = """
 import ctypes, sys, threading
-from kapiserver.apiserver.serving import process_memory
+from kapiserver.apiserver.serving.process import memory as process_memory
 
 process_memory.use_one_heap()
 together = threading.Barrier(4)
@@ -184,7 +184,7 @@ def test_threads_share_one_heap() -> None:
 
 TRIMMED = """
 import gc
-from kapiserver.apiserver.serving import process_memory
+from kapiserver.apiserver.serving.process import memory as process_memory
 
 process_memory.trim()
 gc.collect()
@@ -213,7 +213,7 @@ def test_serve_manages_memory() -> None:
 
 WITHOUT_DESCRIPTORS = """
 import resource, sys
-from kapiserver.apiserver.serving import process_memory
+from kapiserver.apiserver.serving.process import memory as process_memory
 
 assert "ctypes" not in sys.modules
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -11,7 +11,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.http_client.upstreams import Upstreams
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.storage.cache.offload import Offloader
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.test_proxy import create_pod, message

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.apiserver.serving import process_memory
+from kapiserver.apiserver.serving.process import memory as process_memory
 from tests.apiserver import refused_elsewhere, refused_requests
 from tests.apiserver.conftest import Server
 from tests.apiserver.customkit import CRDS, wait_for_condition

@@ -20,7 +20,7 @@ from kapiserver.apiserver.file_watch import (
 )
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.serving.tls import ensure_certificates, pem_base64
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates, pem_base64
 from kapiserver.app import serve
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.metrics import content_hash

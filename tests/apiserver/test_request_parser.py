@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.apiserver.serving.request_body import NO_SOURCE
-from kapiserver.apiserver.serving.request_parser import RequestHead, RequestParser
+from kapiserver.apiserver.serving.http1.request_body import NO_SOURCE
+from kapiserver.apiserver.serving.http1.request_parser import RequestHead, RequestParser
 
 _FIELDS = st.lists(
     st.sampled_from(

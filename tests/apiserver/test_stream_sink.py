@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from typing import Any
 
-from kapiserver.apiserver.serving.stream_sink import PIECE_BYTES, StreamSink
+from kapiserver.apiserver.serving.http1.stream_sink import PIECE_BYTES, StreamSink
 from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 
 

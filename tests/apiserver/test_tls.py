@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving import kubeconfig, tls
-from kapiserver.apiserver.serving.tls_settings import NamedPair
+from kapiserver.apiserver.serving import kubeconfig
+from kapiserver.apiserver.serving.tls import credentials as tls
+from kapiserver.apiserver.serving.tls.settings import NamedPair
 
 NOW = datetime.now(UTC)
 FILES = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")

@@ -25,8 +25,8 @@ from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.filters import FILTERS
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.app import RunningServer, serve
 from kapiserver.parts import Parts
 
@@ -140,7 +140,7 @@ def test_serving_certificate(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
             assert await asyncio.to_thread(client.user) == "kubernetes-admin"
 
     _run(config, check)
-    records = [r for r in caplog.records if r.name.endswith("tls_reload")]
+    records = [r for r in caplog.records if r.name.endswith("tls.reload")]
     assert [record.levelname for record in records] == ["ERROR", "INFO"]
     assert "tls.key" in records[0].getMessage()
 

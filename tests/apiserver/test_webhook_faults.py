@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.serving.tls import Credentials
+from kapiserver.apiserver.serving.tls.credentials import Credentials
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.hookkit import Hook, add, hook_credentials, patch, rule, running_hook
 from tests.apiserver.https_server import Reply

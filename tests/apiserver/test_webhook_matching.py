@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.serving.tls import Credentials
+from kapiserver.apiserver.serving.tls.credentials import Credentials
 from tests.apiserver.conftest import Api
 from tests.apiserver.conversion_webhook import FREE, Webhook
 from tests.apiserver.customkit import definition, establish, path_of, version, widget

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.authentication.websocket_token import TOKEN_PREFIX
-from kapiserver.apiserver.serving.websocket import frame
+from kapiserver.apiserver.serving.http1.websocket import frame
 from kapiserver.apiserver.streaming.handshake import accept_key, is_handshake
 from kapiserver.testing import TestServer
 

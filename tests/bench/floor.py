@@ -34,10 +34,10 @@ from kapiserver.apiserver.config import BODY_LIMIT, Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
-from kapiserver.apiserver.serving.process_memory import manage_memory
+from kapiserver.apiserver.serving.process.memory import manage_memory
 from kapiserver.apiserver.serving.server import HttpServer
-from kapiserver.apiserver.serving.tls import ensure_certificates
-from kapiserver.apiserver.serving.tls_reload import ReloadingContext
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
+from kapiserver.apiserver.serving.tls.reload import ReloadingContext
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.kv.contract import KV
 from tests.bench import measures, servers

@@ -139,7 +139,7 @@ async def _serve(arguments: list[str], over: float) -> None:
     """The server process: runs until its stdin ends, and prints the turns for each line."""
     from kapiserver import cli
     from kapiserver.apiserver.filters import compression
-    from kapiserver.apiserver.serving.process_memory import manage_memory
+    from kapiserver.apiserver.serving.process.memory import manage_memory
     from kapiserver.app import serve
 
     compression.is_remote = lambda _: True  # the only client uses the loopback address

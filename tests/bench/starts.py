@@ -33,7 +33,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from tests.bench.processes import cpu_seconds
 from tests.storage.etcd_server import free_port
 

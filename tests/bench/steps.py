@@ -72,7 +72,10 @@ STEPS: tuple[tuple[str, str], ...] = (
     ),
     ("store: reads, preparation of writes", r"kapiserver/storage/"),
     ("routing, negotiation, handler", r"endpoints/|routes|target|request_info"),
-    ("filters, metrics, log", r"apiserver/(filters|metrics|serving/logs)|kapiserver/metrics"),
+    (
+        "filters, metrics, log",
+        r"apiserver/(filters|metrics|serving/process/logs)|kapiserver/metrics",
+    ),
     (
         "HTTP",
         r"apiserver/(serving/|request)|response_(writer|head)|stream_sink|aiohttp/",

@@ -31,7 +31,7 @@ import uvloop
 from kapiserver.api.resource_client import Client
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import serve
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.settings import Pair
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 CERTIFICATES = "/apis/certificates.k8s.io/v1"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.doctor import machine
 from kapiserver.doctor.checks import INSTALLATION_CHECKS
 from kapiserver.doctor.finding import ERROR, INFO, WARNING

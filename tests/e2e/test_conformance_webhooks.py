@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from tests.apiserver.https_server import HttpsServer, Received, Reply
 from tests.e2e.every_kind import MERGE, Api, Tree, meta, pod
 from tests.e2e.webhook_program import (

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.cli import main
 from kapiserver.kube_apiserver import serve_options
 from kapiserver.testing.envtest import executables

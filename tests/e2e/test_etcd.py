@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.storage import backends
 from kapiserver.storage.errors import Unavailable
 from tests.e2e.cluster import (

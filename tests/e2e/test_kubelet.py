@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from tests.apiserver.upstreams import machine_address
 from tests.e2e.conftest import generations_of
 from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 from tests.e2e.cluster import CONFIGMAPS, create, open_response
 from tests.e2e.programs import ROOT, Server, start, stop, wait_for_log
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.apiserver.serving.systemd import ServiceManager
+from kapiserver.apiserver.serving.process.systemd import ServiceManager
 from tests.e2e.programs import ROOT
 from tests.storage.etcd_server import shared_etcd
 
@@ -171,7 +171,7 @@ def test_foreign_variables(tmp_path: Path) -> None:
     logged."""
     script = (
         "import os\n"
-        "from kapiserver.apiserver.serving.systemd import ServiceManager, passed_sockets\n"
+        "from kapiserver.apiserver.serving.process.systemd import ServiceManager, passed_sockets\n"
         "service = ServiceManager()\n"
         "service.ready('x')\n"
         "service.report_life_if_due()\n"

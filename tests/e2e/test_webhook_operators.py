@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 from tests.clients.toolchains import install, suite_folder
 from tests.e2e.every_kind import MERGE, Api, Tree, meta
 from tests.e2e.programs import Server

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import Credentials, ensure_certificates
 from kapiserver.cli import main
 from kapiserver.rpc.calls import GroupRunner, Limits
 from kapiserver.rpc.groups.discovery.v1 import api_pb2

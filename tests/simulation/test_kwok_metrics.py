@@ -9,7 +9,7 @@ import httpx
 import pytest
 import yaml
 
-from kapiserver.apiserver.serving.metrics_text import text_of
+from kapiserver.apiserver.serving.metrics.text import text_of
 from kapiserver.simulation.kwok.expressions import Surroundings
 from kapiserver.simulation.kwok.metric_families import families_of
 from kapiserver.simulation.metrics.node_pages import Totals, node_name

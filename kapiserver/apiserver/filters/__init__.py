@@ -2,7 +2,7 @@
 
 A filter takes the server and the next handler, and returns a handler that wraps it. To act when
 the response or the stream has ended, a filter calls `Request.on_complete`. The listener bounds the
-request line and the headers before the first filter runs (`serving/connection.py`).
+request line and the headers before the first filter runs (`serving/http1/connection.py`).
 """
 
 from __future__ import annotations

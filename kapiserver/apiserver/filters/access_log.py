@@ -13,7 +13,7 @@ import time
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.apiserver.serving.logs import FIELDS, Verbosity
+from kapiserver.apiserver.serving.process.logs import FIELDS, Verbosity
 
 _log = logging.getLogger("kapiserver.access")
 

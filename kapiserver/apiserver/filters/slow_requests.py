@@ -11,7 +11,7 @@ import time
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.apiserver.serving.logs import FIELDS
+from kapiserver.apiserver.serving.process.logs import FIELDS
 
 THRESHOLD_SECONDS = 0.5
 

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 class Acceptor:
     """Accepts the connections of one address and port.
 
-    connect     returns the protocol of a new connection: a `serving/connection.py` Connection
+    connect     returns the protocol of a new connection: a `serving/http1/connection.py` Connection
     context     None for plain connections
     """
 

@@ -1,8 +1,8 @@
 """The contract between the protocols of HTTP and the handlers: one request, and its response.
 
 A front speaks a protocol: it makes an Exchange for each request and passes it to the Dispatcher.
-Nothing behind the Dispatcher knows which front that is. The fronts are `serving/http_exchange.py`
-for HTTP/1.1 with httptools, `serving/aiohttp_exchange.py`, and `serving/http2/exchange.py`. Knows
+Nothing behind the Dispatcher knows which front that is. The fronts are `serving/http1/exchange.py`
+for HTTP/1.1 with httptools, `serving/aiohttp/exchange.py`, and `serving/http2/exchange.py`. Knows
 no protocol and no Kubernetes.
 """
 

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 
 from kapiserver.apiserver.private_files import write_private
-from kapiserver.apiserver.serving.tls import Credentials, pem_base64
+from kapiserver.apiserver.serving.tls.credentials import Credentials, pem_base64
 
 _log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """Passes the requests of connections on, and drains the connections.
 
-A connection speaks HTTP/1.1 (`serving/connection.py` reads its requests, `serving/http_exchange.py`
-writes the responses), or HTTP/2 if the listener has settings for it and the client has chosen it in
-the TLS handshake (`serving/http2/`). Knows no Kubernetes.
+A connection speaks HTTP/1.1 (`serving/http1/connection.py` reads its requests, and `exchange.py`
+there writes the responses), or HTTP/2 if the listener has settings for it and the client has chosen
+it in the TLS handshake (`serving/http2/`). Knows no Kubernetes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
-from kapiserver.apiserver.serving.connection import Connection
 from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.exchange import Dispatcher, Exchange
+from kapiserver.apiserver.serving.http1.connection import Connection
+from kapiserver.apiserver.serving.http1.exchange import HttpExchange
+from kapiserver.apiserver.serving.http1.request_parser import RequestHead
 from kapiserver.apiserver.serving.http2.settings import Http2Settings
-from kapiserver.apiserver.serving.http_exchange import HttpExchange
 from kapiserver.apiserver.serving.negotiated_connection import NegotiatedConnection
-from kapiserver.apiserver.serving.request_parser import RequestHead
-from kapiserver.apiserver.serving.tls_context import HTTP2
+from kapiserver.apiserver.serving.tls.context import HTTP2
 from kapiserver.apiserver.user import User
 
 CLOSE_SECONDS = 1.0

@@ -113,7 +113,7 @@ class HttpServer:
 
     def _listener(self, user: User, http2: Http2Settings | None) -> _Listener:
         if self._front == AIOHTTP:
-            from kapiserver.apiserver.serving.aiohttp_listener import AiohttpListener  # slow import
+            from kapiserver.apiserver.serving.aiohttp.listener import AiohttpListener  # slow import
 
             return AiohttpListener(
                 self._handle, user=user, incomplete_headers=self._limits.incomplete_headers

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kapiserver.api.certificates.keys import encode_key, is_self_signed, public_key_of
 from kapiserver.api.certificates.signer_rules import InvalidRequest, RequestContent
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.settings import Pair
 
 if TYPE_CHECKING:
     from cryptography import x509

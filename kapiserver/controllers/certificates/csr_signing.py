@@ -26,7 +26,7 @@ from kapiserver.api.certificates.signer_rules import (
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import ControllerManagerSettings
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.controllers.certificates.certificate_authority import load_authority
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller

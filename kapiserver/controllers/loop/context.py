@@ -15,7 +15,7 @@ from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.controllers.loop.background_work import BackgroundWork
 from kapiserver.storage.concurrency.clock import Clock

@@ -15,8 +15,8 @@ from msgspec import structs
 from kapiserver.apiserver.private_files import write_private
 from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.apiserver.serving.kubeconfig import kubeconfig
-from kapiserver.apiserver.serving.tls import write_client_certificate
-from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.serving.tls.credentials import write_client_certificate
+from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.exploring.planning.plans import CERTIFICATE
 from kapiserver.testing.server import TestServer
 

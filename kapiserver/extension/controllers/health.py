@@ -19,7 +19,7 @@ from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response, page_not_found, text_error, text_response
 from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
-from kapiserver.apiserver.serving.controller_families import workqueue_families
+from kapiserver.apiserver.serving.metrics.controller_families import workqueue_families
 from kapiserver.apiserver.serving.server import HttpServer, url_host
 
 
@@ -53,7 +53,7 @@ class HealthPort:
                     return text_response("ok")
                 return text_error("[-]informer-sync failed: not all objects are listed", 500)
             case "/metrics":
-                from kapiserver.apiserver.serving.exposition import metrics_response
+                from kapiserver.apiserver.serving.metrics.exposition import metrics_response
 
                 return metrics_response(workqueue_families(self._metrics))
         return page_not_found()

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.metrics import Observations
 from kapiserver.simulation.kwok.expressions import (
     ExpressionError,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.serving.metrics_text import text_of
+from kapiserver.apiserver.serving.metrics.text import text_of
 from kapiserver.codecs.cost import LARGE
 from kapiserver.simulation.kwok.expressions import Surroundings
 from kapiserver.simulation.kwok.kinds import KWOK

@@ -1,4 +1,4 @@
-"""What KMS providers count. `apiserver/serving/encryption_families.py` names the families."""
+"""What KMS providers count. `serving/metrics/encryption_families.py` names the families."""
 
 from __future__ import annotations
 

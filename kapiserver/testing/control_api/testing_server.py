@@ -13,10 +13,10 @@ from typing import Any
 
 from kapiserver.apiserver.output import STANDARD_OUTPUT
 from kapiserver.apiserver.private_files import write_private
-from kapiserver.apiserver.serving import logs
-from kapiserver.apiserver.serving.event_loop import loop_factory
-from kapiserver.apiserver.serving.process_memory import manage_memory
-from kapiserver.apiserver.serving.signals import ServerSignals
+from kapiserver.apiserver.serving.process import logs
+from kapiserver.apiserver.serving.process.event_loop import loop_factory
+from kapiserver.apiserver.serving.process.memory import manage_memory
+from kapiserver.apiserver.serving.process.signals import ServerSignals
 from kapiserver.codecs import json
 from kapiserver.testing.control_api.parent_process import call_at_end_of_input, call_at_exit_of
 from kapiserver.testing.control_api.server import ControlApi

@@ -20,7 +20,7 @@ from pathlib import Path
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import PUBLIC, write_private
-from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.apiserver.version import git_version
 from kapiserver.testing.envtest import etcd
 

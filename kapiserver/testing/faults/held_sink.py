@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.http1.stream_sink import StreamSink
 from kapiserver.storage.cache.query import WatchSink
 
 MAX_HELD_BYTES = 16 << 20

@@ -7,7 +7,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver import errors
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.serving.response_head import REASONS
+from kapiserver.apiserver.serving.http1.response_head import REASONS
 from kapiserver.apiserver.status import details, status
 from kapiserver.storage import errors as storage
 

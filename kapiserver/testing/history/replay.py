@@ -15,9 +15,9 @@ from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.output import STANDARD_OUTPUT
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.apiserver.serving import logs
-from kapiserver.apiserver.serving.event_loop import loop_factory
-from kapiserver.apiserver.serving.signals import ServerSignals
+from kapiserver.apiserver.serving.process import logs
+from kapiserver.apiserver.serving.process.event_loop import loop_factory
+from kapiserver.apiserver.serving.process.signals import ServerSignals
 from kapiserver.app import RunningServer, serve
 from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import Clock, Timer

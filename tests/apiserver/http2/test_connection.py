@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from kapiserver.apiserver.config import AIOHTTP, ServingSettings
-from kapiserver.apiserver.serving import http_exchange
-from kapiserver.apiserver.serving.connection import HEADER_SECONDS, IDLE_SECONDS
+from kapiserver.apiserver.serving.http1 import exchange as http_exchange
+from kapiserver.apiserver.serving.http1.connection import HEADER_SECONDS, IDLE_SECONDS
 from kapiserver.apiserver.serving.http2.connection import Http2Connection, is_adequate
 from kapiserver.apiserver.serving.http2.settings import Http2Settings, http2_settings
 from kapiserver.codecs import http2_frames as frames

@@ -24,12 +24,12 @@ import ssl
 from typing import Protocol, cast
 
 from kapiserver.apiserver.request import Certificate
-from kapiserver.apiserver.serving import http_exchange
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
-from kapiserver.apiserver.serving.client_certificate import client_certificate
-from kapiserver.apiserver.serving.connection import HEADER_SECONDS, IDLE_SECONDS
 from kapiserver.apiserver.serving.connection_limits import SMALL_HEADER_BYTES, IncompleteHeaders
 from kapiserver.apiserver.serving.exchange import Exchange
+from kapiserver.apiserver.serving.http1 import exchange as http_exchange
+from kapiserver.apiserver.serving.http1.connection import HEADER_SECONDS, IDLE_SECONDS
+from kapiserver.apiserver.serving.http1.exchange import WRITE_BYTES
 from kapiserver.apiserver.serving.http2.events import (
     BodyEnded,
     BodyReceived,
@@ -39,7 +39,7 @@ from kapiserver.apiserver.serving.http2.events import (
 from kapiserver.apiserver.serving.http2.exchange import Http2Exchange
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol, State
 from kapiserver.apiserver.serving.http2.settings import Http2Settings
-from kapiserver.apiserver.serving.http_exchange import WRITE_BYTES
+from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
 from kapiserver.codecs.http2_frames import INADEQUATE_SECURITY
 
 CHECK_SECONDS = 8.0

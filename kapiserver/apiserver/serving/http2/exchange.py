@@ -16,20 +16,20 @@ from typing import Protocol, cast
 
 from kapiserver.apiserver.request import Certificate, Outcome, Request
 from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse
-from kapiserver.apiserver.serving import http_exchange
-from kapiserver.apiserver.serving.connection import request_from
-from kapiserver.apiserver.serving.http2.events import Requested
-from kapiserver.apiserver.serving.http2.protocol import ServerProtocol
-from kapiserver.apiserver.serving.http2.response_fields import encode_head
-from kapiserver.apiserver.serving.http_errors import expects_continue
-from kapiserver.apiserver.serving.http_exchange import (
+from kapiserver.apiserver.serving.http1 import exchange as http_exchange
+from kapiserver.apiserver.serving.http1.connection import request_from
+from kapiserver.apiserver.serving.http1.errors import expects_continue
+from kapiserver.apiserver.serving.http1.exchange import (
     WRITE_BYTES,
     is_closed_within,
     parts_of,
 )
-from kapiserver.apiserver.serving.request_body import EMPTY_BODY, RequestBody
-from kapiserver.apiserver.serving.request_parser import RequestHead
-from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.http1.request_body import EMPTY_BODY, RequestBody
+from kapiserver.apiserver.serving.http1.request_parser import RequestHead
+from kapiserver.apiserver.serving.http1.stream_sink import StreamSink
+from kapiserver.apiserver.serving.http2.events import Requested
+from kapiserver.apiserver.serving.http2.protocol import ServerProtocol
+from kapiserver.apiserver.serving.http2.response_fields import encode_head
 from kapiserver.apiserver.user import User
 from kapiserver.codecs.http2_frames import CANCEL, INTERNAL_ERROR
 

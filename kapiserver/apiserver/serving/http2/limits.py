@@ -13,7 +13,7 @@ to 9518.
 
 from __future__ import annotations
 
-from kapiserver.apiserver.serving.request_body import UNREAD_BYTES
+from kapiserver.apiserver.serving.http1.request_body import UNREAD_BYTES
 from kapiserver.codecs.http2_frames import ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR
 
 STREAM_WINDOW = UNREAD_BYTES

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from multidict import CIMultiDict, istr
 
-from kapiserver.apiserver.serving.request_parser import FIELD_COUNT, FIELD_LIMIT, LINE_LIMIT
+from kapiserver.apiserver.serving.http1.request_parser import FIELD_COUNT, FIELD_LIMIT, LINE_LIMIT
 from kapiserver.codecs.hpack import Field
 from kapiserver.codecs.http2_frames import NO_ERROR, PROTOCOL_ERROR
 

@@ -25,7 +25,7 @@ from kapiserver.apiserver.flowcontrol.seat_usage import (
     SEAT_BOUNDS,
 )
 from kapiserver.apiserver.metrics import KIND_USE, RequestKinds
-from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.metrics import Observations
 
 _PREFIX = "apiserver_flowcontrol_"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.apiserver.health import Health
-from kapiserver.apiserver.serving.families import numbers
-from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.metrics.families import numbers
+from kapiserver.apiserver.serving.metrics.text import Family
 
 
 def health_families(health: Health) -> Iterator[Family]:

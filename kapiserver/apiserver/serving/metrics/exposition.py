@@ -16,9 +16,9 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
-from kapiserver.apiserver.serving.health_families import health_families
-from kapiserver.apiserver.serving.metrics_text import MEDIA_TYPE, Family, text_of
-from kapiserver.apiserver.serving.server_metrics import ServerFamilies
+from kapiserver.apiserver.serving.metrics.health_families import health_families
+from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
+from kapiserver.apiserver.serving.metrics.text import MEDIA_TYPE, Family, text_of
 
 
 async def serve_metrics(server: Server, request: Request) -> AnyResponse:

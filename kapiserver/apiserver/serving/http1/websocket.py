@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from kapiserver.apiserver.response import Headers
-from kapiserver.apiserver.serving.response_head import switching_head
-from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.http1.response_head import switching_head
+from kapiserver.apiserver.serving.http1.stream_sink import StreamSink
 from kapiserver.apiserver.streaming.handshake import accept_key
 
 MAX_PONG_BACKLOG = 64 << 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.apiserver.identity import server_id_hash
-from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.metrics import Reloads
 
 

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from kapiserver.apiserver.output import STANDARD_ERROR
-from kapiserver.apiserver.serving.logs import FIELDS
+from kapiserver.apiserver.serving.process.logs import FIELDS
 
 MAX_STACKS = 100
 """The maximum number of different stacks of tasks in one dump."""

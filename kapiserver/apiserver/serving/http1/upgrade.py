@@ -12,7 +12,7 @@ from typing import Protocol
 from kapiserver.apiserver.byte_stream import Received, join
 from kapiserver.apiserver.request import Outcome
 from kapiserver.apiserver.response import UpgradeResponse
-from kapiserver.apiserver.serving.response_head import switching_head
+from kapiserver.apiserver.serving.http1.response_head import switching_head
 
 LAST_BYTES_SECONDS = 5.0
 """How long the last bytes may take to be written to the peer when either side has closed."""

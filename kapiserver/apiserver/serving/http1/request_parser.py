@@ -14,7 +14,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from msgspec import Struct, field
 from multidict import CIMultiDict, istr
 
-from kapiserver.apiserver.serving.http_errors import (
+from kapiserver.apiserver.serving.http1.errors import (
     HEADERS_TOO_LARGE,
     HTTP_1_1,
     HttpError,
@@ -23,7 +23,7 @@ from kapiserver.apiserver.serving.http_errors import (
     error_of_head,
     expects_continue,
 )
-from kapiserver.apiserver.serving.request_body import (
+from kapiserver.apiserver.serving.http1.request_body import (
     EMPTY_BODY,
     NO_SOURCE,
     BodySource,

@@ -44,27 +44,27 @@ from kapiserver.apiserver.request import Certificate, Request, no_stream, parse_
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
-from kapiserver.apiserver.serving.client_certificate import client_certificate
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
     SMALL_HEADER_BYTES,
     IncompleteHeaders,
 )
-from kapiserver.apiserver.serving.http_errors import HEADERS_TOO_LARGE, HttpError, PlainTextError
-from kapiserver.apiserver.serving.lingering_close import (
+from kapiserver.apiserver.serving.http1.errors import HEADERS_TOO_LARGE, HttpError, PlainTextError
+from kapiserver.apiserver.serving.http1.lingering_close import (
     LINGER_BYTES,
     LINGER_SECONDS,
     LingeringClose,
 )
-from kapiserver.apiserver.serving.request_body import EMPTY_BODY, RequestBody
-from kapiserver.apiserver.serving.request_parser import RequestHead, RequestParser
-from kapiserver.apiserver.serving.response_head import (
+from kapiserver.apiserver.serving.http1.request_body import EMPTY_BODY, RequestBody
+from kapiserver.apiserver.serving.http1.request_parser import RequestHead, RequestParser
+from kapiserver.apiserver.serving.http1.response_head import (
     CLOSE_HEADER,
     CONTINUE,
     plain_text_response,
     response_head,
 )
-from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.http1.stream_sink import StreamSink
+from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
 from kapiserver.apiserver.user import ANONYMOUS, User
 from kapiserver.storage.cache.query import WatchSink
 

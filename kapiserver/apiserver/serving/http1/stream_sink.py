@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Protocol
 
-from kapiserver.apiserver.serving.response_head import chunk
+from kapiserver.apiserver.serving.http1.response_head import chunk
 from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 from kapiserver.storage.concurrency.turns import next_turn
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from kapiserver.api.certificates.pem import COMMON_NAME, alternative_names, subject_values
 from kapiserver.api.names import dns1123_subdomain
-from kapiserver.apiserver.serving.tls_settings import NamedPair, Pair, TLSSettings
+from kapiserver.apiserver.serving.tls.settings import NamedPair, Pair, TLSSettings
 
 HTTP1, HTTP2 = "http/1.1", "h2"
 """The names of the protocols in the handshake (ALPN)."""

@@ -12,7 +12,7 @@ import ssl
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kapiserver.apiserver.serving.tls import Credentials
+from kapiserver.apiserver.serving.tls.credentials import Credentials
 
 _log = logging.getLogger(__name__)
 

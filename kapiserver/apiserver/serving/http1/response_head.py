@@ -8,7 +8,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 
 from kapiserver.apiserver.response import Headers, Response, StreamResponse
-from kapiserver.apiserver.serving.http_errors import PlainTextError
+from kapiserver.apiserver.serving.http1.errors import PlainTextError
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.apiserver.identity import server_id_hash
-from kapiserver.apiserver.serving.families import histogram, numbers
-from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.metrics.families import histogram, numbers
+from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.metrics import Gauge
 from kapiserver.storage.encryption.metrics import EncryptionMetrics, KeyUse, KMSCall, Transformation
 

@@ -22,8 +22,8 @@ from msgspec import Struct
 from kapiserver.apiserver.authentication.client_authorities import OWN_CA
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import PUBLIC, write_private
-from kapiserver.apiserver.serving.tls_context import server_context
-from kapiserver.apiserver.serving.tls_settings import (
+from kapiserver.apiserver.serving.tls.context import server_context
+from kapiserver.apiserver.serving.tls.settings import (
     NamedPair,
     Pair,
     TLSSettings,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.apiserver.peers.metrics import PeerErrorLabels, PeerMetrics, ReroutedLabels
-from kapiserver.apiserver.serving.families import numbers
-from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.metrics.families import numbers
+from kapiserver.apiserver.serving.metrics.text import Family
 
 
 def peer_families(metrics: PeerMetrics) -> Iterator[Family]:

@@ -16,8 +16,8 @@ from kapiserver.apiserver.controller_metrics import (
     NodeMetrics,
 )
 from kapiserver.apiserver.metrics import WorkQueueMetrics
-from kapiserver.apiserver.serving.families import counts, histogram, numbers
-from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.metrics.families import counts, histogram, numbers
+from kapiserver.apiserver.serving.metrics.text import Family
 
 
 def controller_families(metrics: ControllerMetrics) -> Iterator[Family]:

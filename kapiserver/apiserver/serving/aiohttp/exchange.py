@@ -29,19 +29,19 @@ from kapiserver.apiserver.response import (
     UpgradeResponse,
     text_response,
 )
-from kapiserver.apiserver.serving import http_exchange
-from kapiserver.apiserver.serving.aiohttp_connection import AiohttpConnection
-from kapiserver.apiserver.serving.client_certificate import client_certificate
+from kapiserver.apiserver.serving.aiohttp.connection import AiohttpConnection
 from kapiserver.apiserver.serving.exchange import Dispatcher
-from kapiserver.apiserver.serving.http_errors import expects_continue
-from kapiserver.apiserver.serving.http_exchange import (
+from kapiserver.apiserver.serving.http1 import exchange as http_exchange
+from kapiserver.apiserver.serving.http1.errors import expects_continue
+from kapiserver.apiserver.serving.http1.exchange import (
     cut,
     is_closed_within,
     parts_of,
     watch_subprotocol,
 )
-from kapiserver.apiserver.serving.response_head import CONTINUE, REASONS
-from kapiserver.apiserver.serving.upgrade import write_upgrade
+from kapiserver.apiserver.serving.http1.response_head import CONTINUE, REASONS
+from kapiserver.apiserver.serving.http1.upgrade import write_upgrade
+from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
 from kapiserver.apiserver.streaming.handshake import is_handshake
 from kapiserver.apiserver.user import User
 

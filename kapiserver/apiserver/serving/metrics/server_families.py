@@ -29,13 +29,16 @@ from kapiserver.apiserver.metrics import (
     StorageLabels,
     WebhookLabels,
 )
-from kapiserver.apiserver.serving.controller_families import controller_families, workqueue_families
-from kapiserver.apiserver.serving.encryption_families import encryption_families
-from kapiserver.apiserver.serving.families import counts, histogram, numbers
-from kapiserver.apiserver.serving.flow_control_families import flow_control_families
-from kapiserver.apiserver.serving.metrics_text import Family
-from kapiserver.apiserver.serving.peer_families import peer_families
-from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
+from kapiserver.apiserver.serving.metrics.controller_families import (
+    controller_families,
+    workqueue_families,
+)
+from kapiserver.apiserver.serving.metrics.encryption_families import encryption_families
+from kapiserver.apiserver.serving.metrics.families import counts, histogram, numbers
+from kapiserver.apiserver.serving.metrics.flow_control_families import flow_control_families
+from kapiserver.apiserver.serving.metrics.peer_families import peer_families
+from kapiserver.apiserver.serving.metrics.reload_families import key_fetch_families, reload_families
+from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.apiserver.version import version_info, versions_of
 from kapiserver.metrics import Histogram
 

@@ -15,18 +15,18 @@ from kapiserver.apiserver.authentication.websocket_token import subprotocols
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse
-from kapiserver.apiserver.serving.connection import Connection, request_from
-from kapiserver.apiserver.serving.request_parser import RequestHead
-from kapiserver.apiserver.serving.response_head import (
+from kapiserver.apiserver.serving.http1.connection import Connection, request_from
+from kapiserver.apiserver.serving.http1.request_parser import RequestHead
+from kapiserver.apiserver.serving.http1.response_head import (
     CLOSE_HEADER,
     LAST_CHUNK,
     WITHOUT_BODY,
     chunk,
     response_head,
 )
-from kapiserver.apiserver.serving.stream_sink import StreamSink
-from kapiserver.apiserver.serving.upgrade import write_upgrade
-from kapiserver.apiserver.serving.websocket import WebSocketSink
+from kapiserver.apiserver.serving.http1.stream_sink import StreamSink
+from kapiserver.apiserver.serving.http1.upgrade import write_upgrade
+from kapiserver.apiserver.serving.http1.websocket import WebSocketSink
 from kapiserver.apiserver.streaming.handshake import is_handshake
 from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.turns import next_turn

@@ -13,14 +13,14 @@ from typing import cast
 from aiohttp import web
 
 from kapiserver.apiserver.context import Handler
-from kapiserver.apiserver.serving.aiohttp_connection import AiohttpConnection
-from kapiserver.apiserver.serving.aiohttp_exchange import AiohttpExchange
-from kapiserver.apiserver.serving.connection import IDLE_SECONDS
+from kapiserver.apiserver.serving.aiohttp.connection import AiohttpConnection
+from kapiserver.apiserver.serving.aiohttp.exchange import AiohttpExchange
 from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.exchange import Dispatcher
-from kapiserver.apiserver.serving.lingering_close import LINGER_SECONDS
+from kapiserver.apiserver.serving.http1.connection import IDLE_SECONDS
+from kapiserver.apiserver.serving.http1.lingering_close import LINGER_SECONDS
+from kapiserver.apiserver.serving.http1.request_parser import FIELD_COUNT, FIELD_LIMIT, LINE_LIMIT
 from kapiserver.apiserver.serving.listener import CLOSE_SECONDS, LAST_REQUEST_SECONDS
-from kapiserver.apiserver.serving.request_parser import FIELD_COUNT, FIELD_LIMIT, LINE_LIMIT
 from kapiserver.apiserver.user import User
 
 

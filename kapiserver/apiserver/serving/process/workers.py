@@ -42,8 +42,8 @@ from msgspec import Struct
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.output import STANDARD_ERROR, STANDARD_OUTPUT
-from kapiserver.apiserver.serving.signals import has_terminal
-from kapiserver.apiserver.serving.systemd import ServiceManager
+from kapiserver.apiserver.serving.process.signals import has_terminal
+from kapiserver.apiserver.serving.process.systemd import ServiceManager
 
 RESTART_SECONDS = 1.0
 """The shortest time between two starts of the same worker."""

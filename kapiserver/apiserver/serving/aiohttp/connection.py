@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
-from kapiserver.apiserver.serving.connection import HEADER_SECONDS
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
     SMALL_HEADER_BYTES,
     IncompleteHeaders,
 )
-from kapiserver.apiserver.serving.http_errors import HEADERS_TOO_LARGE
-from kapiserver.apiserver.serving.response_head import plain_text_response
+from kapiserver.apiserver.serving.http1.connection import HEADER_SECONDS
+from kapiserver.apiserver.serving.http1.errors import HEADERS_TOO_LARGE
+from kapiserver.apiserver.serving.http1.response_head import plain_text_response
 
 
 class AiohttpConnectionOwner(Protocol):

@@ -1,0 +1,1 @@
+"""The front on aiohttp, for a server that uses its HTTP parser."""

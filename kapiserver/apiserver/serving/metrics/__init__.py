@@ -1,0 +1,1 @@
+"""What a server writes to /metrics: `exposition` chooses the form, and each module has families."""

@@ -1,0 +1,1 @@
+"""What concerns the process: event loop, memory, signals, logs, systemd and worker processes."""

@@ -1,0 +1,1 @@
+"""TLS: settings, contexts, certificates and keys, their reload, and certificates of clients."""

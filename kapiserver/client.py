@@ -34,7 +34,7 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
-from kapiserver.codecs.protobuf import read_watch_event
+from kapiserver.codecs.protobuf.serializer import read_watch_event
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.webhooks.cluster_access import ClusterAccess

@@ -24,7 +24,7 @@ from kapiserver.apiserver.aggregation.api_services import APIServices
 from kapiserver.apiserver.aggregation.lazy_back_ends import LazyBackEnds
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.authentication.chain import Access, Authentication
-from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+from kapiserver.apiserver.authentication.service_accounts.tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
 from kapiserver.apiserver.config import Config, SimulationSettings, StoreSettings

@@ -49,7 +49,7 @@ def _check_authentication(options: argparse.Namespace) -> None:
         )
     if changed and options.authentication_config is not None:
         raise ValueError("authentication-config file and oidc-* flags are mutually exclusive")
-    from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
+    from kapiserver.apiserver.authentication.jwt.token import ALGORITHMS
 
     for name in options.oidc_signing_algs:
         if name not in ALGORITHMS:

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from kapiserver.api import merge_schema
+from kapiserver.api.apply import merge_schema
+from kapiserver.api.apply.managed_fields import FieldManager
+from kapiserver.api.apply.merge_schema import Node
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.managed_fields import FieldManager
-from kapiserver.api.merge_schema import Node
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.tree_decoder import decode_tree

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kapiserver.api.accessors import kind_of
-from kapiserver.api.fieldsets import name_step
+from kapiserver.api.apply.fieldsets import name_step
 from kapiserver.api.linear_regex import matches
 from kapiserver.api.quantity import Quantity
 from kapiserver.api.scalar_types import Duration, Time

@@ -30,8 +30,8 @@ from kapiserver.api.types import Kind, Tree, field
 
 if TYPE_CHECKING:
     from kapiserver.api.apiextensions.structural import Structural
+    from kapiserver.api.apply.merge_schema import Node
     from kapiserver.api.columns import Columns
-    from kapiserver.api.merge_schema import Node
     from kapiserver.api.selectable_fields import Extractor
     from kapiserver.api.strategy import Strategy
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.aggregation.api_services import APIService, APIServices
     from kapiserver.apiserver.aggregation.back_ends import BackEnds
     from kapiserver.apiserver.audit.log import AuditLog
-    from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+    from kapiserver.apiserver.authentication.service_accounts.tokens import ServiceAccountTokens
     from kapiserver.apiserver.authentication.union import UnionAuthenticator
-    from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
+    from kapiserver.apiserver.authorization.rbac.authorizer import RbacAuthorizer
     from kapiserver.apiserver.customresources.custom_resources import CustomResources
     from kapiserver.apiserver.faults import Faults
     from kapiserver.apiserver.flowcontrol.flow_control import FlowControl

@@ -18,7 +18,7 @@ from msgspec import Struct
 from kapiserver.api.accessors import owners_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.chain import Access
-from kapiserver.apiserver.authentication.service_account_keys import generate_key
+from kapiserver.apiserver.authentication.service_accounts.keys import generate_key
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import Request

@@ -73,7 +73,7 @@ YAML = MediaType(
 PROTOBUF = MediaType(
     name="application/vnd.kubernetes.protobuf",
     extension="protobuf",
-    load=lazy("kapiserver.codecs.protobuf:ProtobufSerializer"),
+    load=lazy("kapiserver.codecs.protobuf.serializer:ProtobufSerializer"),
     framing=LENGTH_PREFIXED,
     stream_name="application/vnd.kubernetes.protobuf;stream=watch",
     stream_type="application/vnd.kubernetes.protobuf;stream=watch",

@@ -17,7 +17,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from kapiserver.apiserver.user import User
-from kapiserver.codecs.protobuf_wire import (
+from kapiserver.codecs.protobuf.wire import (
     VARINT,
     encode_delimited,
     encode_tag,

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.api import fieldsets
-from kapiserver.api.fieldsets import Fields, difference, intersection, is_subset, union, without
+from kapiserver.api.apply import fieldsets
+from kapiserver.api.apply.fieldsets import (
+    Fields,
+    difference,
+    intersection,
+    is_subset,
+    union,
+    without,
+)
 
 _STEPS = st.sampled_from(
     ["f:a", "f:b", 'k:{"name":"x"}', 'k:{"port":443}', 'k:{"port":80}', 'v:"x"', "v:2", "i:0"]

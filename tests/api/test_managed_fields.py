@@ -11,13 +11,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.api import fieldsets, merge_schema, structured_merge
+from kapiserver.api.apply import fieldsets, merge_schema, structured_merge
+from kapiserver.api.apply.managed_fields import SERVER_FIELDS
+from kapiserver.api.apply.managed_fields_entries import decode_managers, encode_managers
+from kapiserver.api.apply.merge_schema import ANY, ListNode, MapNode
+from kapiserver.api.apply.typed_values import SchemaMismatch, check
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.managed_fields import SERVER_FIELDS
-from kapiserver.api.managed_fields_entries import decode_managers, encode_managers
-from kapiserver.api.merge_schema import ANY, ListNode, MapNode
-from kapiserver.api.typed_values import SchemaMismatch, check
 from kapiserver.api.types import Tree
 from tests.ownership import (
     CONFIG_MAP,

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from kapiserver.api import patch_json
 from kapiserver.api.errors import BadObject, PatchFailed, PatchTestFailed, PatchTooLong
+from kapiserver.api.patches import json_patch
 
 DOC = {"list": [1, 2], "map": {"a/b": "slash", "m~n": "tilde"}, "text": "x", "yes": True}
 
@@ -100,7 +100,7 @@ def test_applies(operations, member, expected):
     """Each operation follows RFC 6902, or kube-apiserver where that is more lenient, and changes no
     argument."""
     document, patch = copy.deepcopy(DOC), copy.deepcopy(operations)
-    assert patch_json.apply(document, patch_json.read(patch))[member] == expected
+    assert json_patch.apply(document, json_patch.read(patch))[member] == expected
     assert document == DOC
     assert patch == operations
 
@@ -110,7 +110,7 @@ def test_fails(operation, message):
     """An operation that does not apply to the document fails with the message of
     kube-apiserver's library, and with it the patch."""
     with pytest.raises(PatchFailed) as caught:
-        patch_json.apply(DOC, patch_json.read([operation]))
+        json_patch.apply(DOC, json_patch.read([operation]))
     assert str(caught.value) == message
     assert isinstance(caught.value, PatchTestFailed) == message.endswith("test failed")
 
@@ -118,11 +118,11 @@ def test_fails(operation, message):
 def test_nested_too_deeply():
     """A patch whose result is nested more deeply than a body may be fails."""
     deep = [{"op": "add", "path": "/map" + "/a" * n, "value": {}} for n in range(1, 2000)]
-    assert patch_json.apply(DOC, deep[:248])
+    assert json_patch.apply(DOC, deep[:248])
     copies = {"op": "copy", "from": "/map", "path": "/text"}
     for operations in (deep, deep[:252], [*deep, copies]):
         with pytest.raises(PatchFailed):
-            patch_json.apply(DOC, operations)
+            json_patch.apply(DOC, operations)
 
 
 @pytest.mark.parametrize(
@@ -137,16 +137,16 @@ def test_nested_too_deeply():
 def test_refuses(patch, message):
     """A body that is not a list of operations is refused with Go's message."""
     with pytest.raises(BadObject, match=r"^error decoding patch: json: ") as caught:
-        patch_json.read(patch)
+        json_patch.read(patch)
     assert str(caught.value).endswith(message)
 
 
 def test_many_operations():
     """10,000 operations are accepted, one more is refused."""
     operation = {"op": "add", "path": "/text", "value": "y"}
-    assert patch_json.read([operation] * 10_000)
+    assert json_patch.read([operation] * 10_000)
     with pytest.raises(PatchTooLong) as caught:
-        patch_json.read([operation] * 10_001)
+        json_patch.read([operation] * 10_001)
     assert str(caught.value) == (
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, "
         "got 10001"
@@ -157,10 +157,10 @@ def test_copies_are_bounded():
     """Copy operations that double the document fail beyond 3 MiB."""
     bomb = [{"op": "copy", "from": "/map", "path": f"/map/{n}"} for n in range(40)]
     with pytest.raises(PatchFailed, match="exceeding the limit"):
-        patch_json.apply(DOC, bomb)
+        json_patch.apply(DOC, bomb)
 
 
 def test_unknown_members():
     """Members that the RFC does not define are strict errors with their index."""
     operations = [{"op": "test", "path": "", "oops": 1}]
-    assert patch_json.unknown_fields(operations) == ['unknown field "[0].oops"']
+    assert json_patch.unknown_fields(operations) == ['unknown field "[0].oops"']

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kapiserver.api import patch_merge
 from kapiserver.api.errors import BadObject
+from kapiserver.api.patches import merge_patch
 
 CASES = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),
@@ -27,7 +27,7 @@ CASES = [
 def test_applies(target, patch, expected):
     """A patch follows RFC 7396 and changes no argument."""
     before = repr((target, patch))
-    assert patch_merge.apply(target, patch) == expected
+    assert merge_patch.apply(target, patch) == expected
     assert repr((target, patch)) == before
 
 
@@ -44,5 +44,5 @@ def test_applies(target, patch, expected):
 def test_refuses(patch, message):
     """Only an object is a merge patch."""
     with pytest.raises(BadObject) as caught:
-        patch_merge.read(patch)
+        merge_patch.read(patch)
     assert str(caught.value) == message

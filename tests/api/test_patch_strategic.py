@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.api import patch_strategic
 from kapiserver.api.errors import BadObject, PatchFailed
+from kapiserver.api.patches import strategic_merge_patch
 from kapiserver.api.types import Type, field, int32
 
 
@@ -159,7 +159,7 @@ MERGES = {
 def test_merges(target, patch, expected):
     """A patch merges as in kube-apiserver and changes no argument."""
     before = copy.deepcopy((target, patch))
-    assert patch_strategic.apply(target, patch_strategic.read(patch), Thing) == expected
+    assert strategic_merge_patch.apply(target, strategic_merge_patch.read(patch), Thing) == expected
     assert (target, patch) == before
 
 
@@ -217,20 +217,20 @@ def test_refuses(patch, message):
     """A malformed patch is refused with kube-apiserver's message."""
     target = {"items": items("a"), "tags": ["a"], "labels": {"a": "1"}, "strategy": {"type": "R"}}
     with pytest.raises(BadObject) as caught:
-        patch_strategic.apply(target, patch, Thing)
+        strategic_merge_patch.apply(target, patch, Thing)
     assert str(caught.value) == message
 
 
 def test_lists_of_lists():
     """Lists of lists do not merge."""
     with pytest.raises(PatchFailed, match="lists of lists are not supported"):
-        patch_strategic.apply({"tags": ["a"]}, {"tags": [["b"]]}, Thing)
+        strategic_merge_patch.apply({"tags": ["a"]}, {"tags": [["b"]]}, Thing)
 
 
 def test_only_objects_are_patches():
     """A body that is not an object is refused with the decoder's message."""
     with pytest.raises(BadObject) as caught:
-        patch_strategic.read([1])
+        strategic_merge_patch.read([1])
     assert str(caught.value) == (
         "json: cannot unmarshal array into Go value of type map[string]interface {}"
     )

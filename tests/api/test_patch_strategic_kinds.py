@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.api import patch_strategic
 from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.patches import strategic_merge_patch
 from kapiserver.api.types import (
     ListOf,
     MapOf,
@@ -161,5 +161,5 @@ def test_two_way(kind: GroupVersionKind) -> None:
     for _ in range(ROUNDS):
         old, new = variant(full_object, shape, dice), variant(full_object, shape, dice)
         patch = two_way(old, new, shape)
-        assert patch_strategic.apply(old, patch_strategic.read(patch), type_) == new
-        assert patch_strategic.apply(old, {}, type_) == old
+        assert strategic_merge_patch.apply(old, strategic_merge_patch.read(patch), type_) == new
+        assert strategic_merge_patch.apply(old, {}, type_) == old

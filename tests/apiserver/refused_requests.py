@@ -16,7 +16,7 @@ import yaml
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.config import BODY_LIMIT
 from kapiserver.codecs import cbor
-from kapiserver.codecs.protobuf import ProtobufSerializer
+from kapiserver.codecs.protobuf.serializer import ProtobufSerializer
 from tests.apiserver.customkit import CRDS, definition, path_of, version
 
 JSON, YAML, PROTOBUF, CBOR = (

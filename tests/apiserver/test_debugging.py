@@ -25,7 +25,7 @@ from kapiserver.apiserver.debugging.heap_profile import profile_heap
 from kapiserver.apiserver.debugging.pprof_format import Frame, Profile, Sample, encode_profile
 from kapiserver.apiserver.debugging.stacks import count_stacks, stacks_text
 from kapiserver.cli import parser
-from kapiserver.codecs.protobuf_wire import read_varint
+from kapiserver.codecs.protobuf.wire import read_varint
 from kapiserver.server_config import config_of
 from tests.apiserver.conftest import Api, Server
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.authentication.jwt_distributed_claims import (
+from kapiserver.apiserver.authentication.jwt.distributed_claims import (
     MAX_ISSUERS,
     DistributedClaims,
 )

@@ -16,7 +16,7 @@ from kapiserver.apiserver.endpoints.encoded_items import MetadataEncoder, RowEnc
 from kapiserver.apiserver.endpoints.tables import Include, TableBuilder, partial_metadata
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.json import encode_value
-from kapiserver.codecs.protobuf_messages import message_decoder
+from kapiserver.codecs.protobuf.messages import message_decoder
 from kapiserver.storage.cache.encoding_cache import EncodingCache
 from kapiserver.storage.cache.entry import Entry, ObjectKey, encoding_of
 from kapiserver.storage.objects.object_codec import METADATA_JSON, ObjectCodec

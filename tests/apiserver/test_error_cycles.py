@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from kapiserver.api.apply.merge_schema import schema_of
+from kapiserver.api.apply.typed_values import SchemaMismatch, checked_fields_of
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.typed_values import SchemaMismatch, checked_fields_of
 from kapiserver.apiserver.authentication.constrained_impersonation import attempts
 from kapiserver.apiserver.authentication.impersonation import parse_impersonation
 from kapiserver.apiserver.config import Config

@@ -56,9 +56,9 @@ from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.process.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
-from kapiserver.codecs.hpack import HeaderListTooLarge, HpackError
-from kapiserver.codecs.http2_frames import ProtocolError
-from kapiserver.codecs.huffman import InvalidHuffman
+from kapiserver.codecs.http2.frames import ProtocolError
+from kapiserver.codecs.http2.hpack import HeaderListTooLarge, HpackError
+from kapiserver.codecs.http2.huffman import InvalidHuffman
 from kapiserver.codecs.spdy import SpdyError
 from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.controllers.policy.disruption import UnknownScale

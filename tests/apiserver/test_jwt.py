@@ -10,8 +10,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from kapiserver.apiserver.authentication import jwt_keys
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
+from kapiserver.apiserver.authentication.jwt import keys as jwt_keys
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info

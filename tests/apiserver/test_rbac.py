@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.authorization.rbac_index import MANY_GROUPS
-from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.apiserver.authorization.rbac.index import MANY_GROUPS
+from kapiserver.apiserver.authorization.rbac.rules import CompiledRules
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import (

@@ -13,9 +13,9 @@ import pytest
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.admission.role_escalation import missing_rules
 from kapiserver.apiserver.authorization.privileged_group import PrivilegedGroup
-from kapiserver.apiserver.authorization.rbac import not_found_error
-from kapiserver.apiserver.authorization.rbac_index import RoleKey
-from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.apiserver.authorization.rbac.authorizer import not_found_error
+from kapiserver.apiserver.authorization.rbac.index import RoleKey
+from kapiserver.apiserver.authorization.rbac.rules import CompiledRules
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
 from kapiserver.apiserver.authorizer import Authorizer, Decision, Rules, Verdict
 from kapiserver.apiserver.request_info import RequestInfo, matches_path

@@ -11,8 +11,10 @@ import pytest
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
-from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+from kapiserver.apiserver.authentication.service_accounts.authenticator import (
+    ServiceAccountAuthenticator,
+)
+from kapiserver.apiserver.authentication.service_accounts.tokens import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.cache.entry import ObjectKey

@@ -14,8 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from kapiserver.codecs import hpack
-from kapiserver.codecs import http2_frames as frames
+from kapiserver.codecs.http2 import frames, hpack
 from tests.bench.client import JSON, Target, connections
 from tests.bench.measures import COUNTED_CONNECTIONS, Figures, cost, load
 from tests.bench.objects import configmap, path

@@ -17,9 +17,9 @@ from pathlib import Path
 import orjson
 
 from kapiserver.api.meta.v1 import ListMeta
-from kapiserver.codecs import protobuf
-from kapiserver.codecs.protobuf_messages import message_decoder
-from kapiserver.codecs.protobuf_wire import read_varint
+from kapiserver.codecs.protobuf import serializer as protobuf
+from kapiserver.codecs.protobuf.messages import message_decoder
+from kapiserver.codecs.protobuf.wire import read_varint
 from tests.bench.client import JSON, Channel, Connection, Response, Target, connections, spread
 from tests.bench.objects import configmap, create_pod, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib

@@ -42,26 +42,20 @@ Load = Callable[[Target, float], Awaitable[Figures]]
 STEPS: tuple[tuple[str, str], ...] = (
     ("access", r"apiserver/(authentication|authorization|flowcontrol)/"),
     ("admission", r"apiserver/admission/"),
-    (
-        "managed fields",
-        r"field_managers|managed_fields|fieldsets|structured_merge|typed_values"
-        r"|merge_schema",
-    ),
-    ("patch", r"api/patch_"),
+    ("managed fields", r"field_managers|api/apply/"),
+    ("patch", r"api/patches/"),
     (
         "call of the store",
-        r"storage/(etcd|metered_store|embedded_store|sqlite)|aiohttp/client"
-        r"|aiohttp/connector",
+        r"storage/(etcd|kv|postgresql|sqlite|wrappers)/|aiohttp/(client|connector)",
     ),
-    ("tree to stored bytes", r"storage_codec|protobuf_encoder|protobuf writer|ObjectCodec.stored_"),
+    ("tree to stored bytes", r"storage_codec|protobuf/encoder|protobuf writer|ObjectCodec.stored_"),
     (
         "events, watch cache, controllers",
-        r"storage/(watch_|kv_watch|large_frames|informer|"
-        r"metadata_informer|event_stream)|kapiserver/controllers/",
+        r"storage/cache/|storage/objects/(metadata_)?informer|kapiserver/controllers/",
     ),
     (
         "object to response",
-        r"list_encoder|object_responses|protobuf_to_json|from protobuf>|"
+        r"list_encoder|object_responses|protobuf/to_json|from protobuf>|"
         r"Entry.encode|endpoints/(responses|watch_frames|tables)",
     ),
     ("body to tree", r"endpoints/decode|struct_decoder|object_decoder|codec_factory|<decoder of"),

@@ -16,8 +16,8 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
 from kapiserver.codecs.json import decode_value as read_json
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF
-from kapiserver.codecs.protobuf import write_envelope
-from kapiserver.codecs.protobuf_wire import encode_delimited
+from kapiserver.codecs.protobuf.serializer import write_envelope
+from kapiserver.codecs.protobuf.wire import encode_delimited
 from tests.traced_memory import trace
 from tests.trees import filled, kinds, objects
 

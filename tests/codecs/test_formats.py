@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
-from kapiserver.codecs.protobuf import write_envelope
+from kapiserver.codecs.protobuf.serializer import write_envelope
 from tests.trees import filled, kinds, objects
 
 SCHEME = Scheme()

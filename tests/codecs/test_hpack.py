@@ -8,8 +8,8 @@ from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kapiserver.codecs import hpack, huffman
-from kapiserver.codecs.hpack import Decoder, HeaderListTooLarge, HpackError
+from kapiserver.codecs.http2 import hpack, huffman
+from kapiserver.codecs.http2.hpack import Decoder, HeaderListTooLarge, HpackError
 
 LIMIT = 64 << 10
 NAMES = st.one_of(

@@ -14,8 +14,8 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import Malformed, TooLarge, WrongValue
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
-from kapiserver.codecs.protobuf import write_envelope
-from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag
+from kapiserver.codecs.protobuf.serializer import write_envelope
+from kapiserver.codecs.protobuf.wire import encode_delimited, encode_tag
 
 CODECS = CodecFactory(Scheme())
 POD = GroupVersionKind("", "v1", "Pod")

@@ -19,7 +19,8 @@ from kapiserver.codecs.errors import (
     UnsupportedEncoding,
     WrongValue,
 )
-from kapiserver.codecs.protobuf import (
+from kapiserver.codecs.protobuf.messages import message_encoder
+from kapiserver.codecs.protobuf.serializer import (
     ENVELOPE_TAIL,
     Envelope,
     ProtobufSerializer,
@@ -33,8 +34,7 @@ from kapiserver.codecs.protobuf import (
     write_envelope,
     write_watch_event,
 )
-from kapiserver.codecs.protobuf_messages import message_encoder
-from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag
+from kapiserver.codecs.protobuf.wire import encode_delimited, encode_tag
 from tests import trees
 
 SCHEME = Scheme()

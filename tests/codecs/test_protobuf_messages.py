@@ -39,8 +39,8 @@ from kapiserver.api.types import (
 )
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
 from kapiserver.codecs.limits import MAX_DEPTH
-from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
-from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag, encode_varint
+from kapiserver.codecs.protobuf.messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf.wire import encode_delimited, encode_tag, encode_varint
 from tests import trees
 
 SCHEME = Scheme()

@@ -12,11 +12,11 @@ from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Type
-from kapiserver.codecs import protobuf_to_json
 from kapiserver.codecs.json import encode_value
-from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
-from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
-from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag, encode_varint
+from kapiserver.codecs.protobuf import to_json as protobuf_to_json
+from kapiserver.codecs.protobuf.messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf.to_json import TRANSCODE_ERRORS, transcoder
+from kapiserver.codecs.protobuf.wire import encode_delimited, encode_tag, encode_varint
 from tests import trees
 from tests.codecs.test_protobuf_messages import CASES, Sample
 from tests.traced_memory import trace

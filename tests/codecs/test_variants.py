@@ -11,7 +11,7 @@ from kapiserver.api.authentication.v1 import ExtraValue
 from kapiserver.api.runtime import Unknown
 from kapiserver.api.types import Type, field
 from kapiserver.codecs.errors import WrongValue
-from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf.messages import message_decoder, message_encoder
 from kapiserver.codecs.tree_decoder import decode_tree
 
 

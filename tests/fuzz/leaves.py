@@ -17,18 +17,20 @@ import orjson
 
 from kapiserver.api import (
     addresses,
-    fieldsets,
     formats,
     json_path,
     linear_regex,
     names,
-    patch_json,
     quantity,
     scalar_types,
     selectors,
     webhooks,
 )
 from kapiserver.api.apiextensions import cel_types, printer_columns
+from kapiserver.api.apply import fieldsets
+from kapiserver.api.apply.last_applied import ANNOTATION, unchanged_fields
+from kapiserver.api.apply.managed_fields_entries import decode_managers, encode_managers
+from kapiserver.api.apply.merge_schema import schema_of
 from kapiserver.api.autoscaling import v1_annotations
 from kapiserver.api.autoscaling.v2 import MetricSpec
 from kapiserver.api.batch import indexes, schedule
@@ -39,12 +41,10 @@ from kapiserver.api.columns import age_of
 from kapiserver.api.core import images
 from kapiserver.api.errors import BadObject, PatchFailed, Path
 from kapiserver.api.group import GroupVersion, GroupVersionKind, sort_versions
-from kapiserver.api.last_applied import ANNOTATION, unchanged_fields
-from kapiserver.api.managed_fields_entries import decode_managers, encode_managers
-from kapiserver.api.merge_schema import schema_of
+from kapiserver.api.patches import json_patch
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+from kapiserver.apiserver.authentication.service_accounts.tokens import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.durations import parse_duration
 from kapiserver.apiserver.proxy.links import Links
@@ -211,7 +211,7 @@ def _json_patch(text: str) -> None:
     for operation in ("add", "remove", "replace", "test", "move", "copy"):
         body = {"op": operation, "path": text, "from": text, "value": 1}
         try:
-            patch_json.apply(_VALUE, patch_json.read([body]))
+            json_patch.apply(_VALUE, json_patch.read([body]))
         except PatchFailed:
             continue
 

@@ -19,7 +19,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
 from kapiserver.cli import main, parser
 from kapiserver.codecs.cbor import CBORSerializer
-from kapiserver.codecs.protobuf import ProtobufSerializer, read_envelope
+from kapiserver.codecs.protobuf.serializer import ProtobufSerializer, read_envelope
 from kapiserver.parts import Parts
 from kapiserver.rpc.api_server import ServedGroups
 from kapiserver.rpc.calls import GroupRunner, Limits

@@ -14,7 +14,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Type
 from kapiserver.apiserver.discovery.openapi_schemas import schemas_of
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf.messages import message_decoder, message_encoder
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.rpc.http_messages import to_message, to_tree
 from kapiserver.rpc.http_types import TypeMaker

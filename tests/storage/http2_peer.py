@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import hpack
 
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.hpack import encode
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.hpack import encode
 from kapiserver.storage.etcd.grpc import GrpcTransport
 
 OK = [(b":status", b"200"), (b"content-type", b"application/grpc")]

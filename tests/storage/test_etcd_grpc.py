@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kapiserver.codecs import http2_frames as frames
+from kapiserver.codecs.http2 import frames
 from kapiserver.storage.errors import Unavailable
 from kapiserver.storage.etcd import grpc, http2
 from kapiserver.storage.etcd import transport as etcd_transport

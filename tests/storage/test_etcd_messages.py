@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kapiserver.codecs.protobuf_wire import encode_delimited, encode_varint
+from kapiserver.codecs.protobuf.wire import encode_delimited, encode_varint
 from kapiserver.storage.errors import Corrupt, StorageError, Unavailable
 from kapiserver.storage.etcd import gateway
 from kapiserver.storage.etcd.gateway_json import GatewayCodec

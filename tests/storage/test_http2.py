@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.hpack import encode
-from kapiserver.codecs.http2_frames import ProtocolError
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import ProtocolError
+from kapiserver.codecs.http2.hpack import encode
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.etcd import http2
 from kapiserver.storage.etcd.grpc import GrpcMessageStream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kapiserver.apiserver.authorization.rbac_index import RBAC as RBAC_VERSION
+from kapiserver.apiserver.authorization.rbac.index import RBAC as RBAC_VERSION
 from kapiserver.testing import TestServer
 from kapiserver.testing.state import prepared
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kapiserver.api.apiextensions.structural import Structural
-from kapiserver.api.merge_schema import (
+from kapiserver.api.apply.merge_schema import (
     ANY,
     BOOLEAN,
     NUMERIC,

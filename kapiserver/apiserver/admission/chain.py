@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kapiserver.api.accessors import metadata_of, name_of
+from kapiserver.api.apply.managed_fields_entries import decode_managers, managed_fields_of
 from kapiserver.api.errors import BadObject
-from kapiserver.api.managed_fields_entries import decode_managers, managed_fields_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes, Operation
 from kapiserver.apiserver.caller import Caller

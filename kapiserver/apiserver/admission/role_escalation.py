@@ -17,9 +17,9 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.gc_fields import changes_only_gc_fields
 from kapiserver.apiserver.attributes import Attributes
-from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
-from kapiserver.apiserver.authorization.rbac_index import RBAC, RoleKey
-from kapiserver.apiserver.authorization.rbac_rules import ALL
+from kapiserver.apiserver.authorization.rbac.authorizer import RbacAuthorizer
+from kapiserver.apiserver.authorization.rbac.index import RBAC, RoleKey
+from kapiserver.apiserver.authorization.rbac.rules import ALL
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
 from kapiserver.apiserver.user import MASTERS, User

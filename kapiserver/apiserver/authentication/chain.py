@@ -24,14 +24,16 @@ from kapiserver.apiserver.authentication.client_authorities import (
     ClientAuthorities,
     client_authority_files,
 )
-from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
-from kapiserver.apiserver.authentication.legacy_service_account import (
-    LegacyServiceAccountAuthenticator,
-)
+from kapiserver.apiserver.authentication.jwt.token import ALGORITHMS
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.request_header import RequestHeaderAuthenticator
-from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
-from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+from kapiserver.apiserver.authentication.service_accounts.authenticator import (
+    ServiceAccountAuthenticator,
+)
+from kapiserver.apiserver.authentication.service_accounts.legacy import (
+    LegacyServiceAccountAuthenticator,
+)
+from kapiserver.apiserver.authentication.service_accounts.tokens import ServiceAccountTokens
 from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.config import Config
@@ -98,11 +100,11 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
     if config.authentication.authentication_config is None and not config.oidc.oidc_issuer_url:
         return None
     # Loaded when they are configured: they load an HTTP client.
-    from kapiserver.apiserver.authentication.jwt_authenticator import (
+    from kapiserver.apiserver.authentication.jwt.authenticator import (
         ConfigurationSource,
         JwtAuthenticator,
     )
-    from kapiserver.apiserver.authentication.jwt_settings import (
+    from kapiserver.apiserver.authentication.jwt.settings import (
         PURPOSE,
         configuration_of_flags,
         decode_authentication_configuration,

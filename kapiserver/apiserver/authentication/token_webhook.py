@@ -20,7 +20,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     TokenIdentity,
     shared_audiences,
 )
-from kapiserver.apiserver.authentication.json_web_token import MAX_BYTES
+from kapiserver.apiserver.authentication.jwt.token import MAX_BYTES
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.user import User, with_authenticated
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed

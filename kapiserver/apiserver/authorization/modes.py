@@ -18,8 +18,8 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.always_deny import AlwaysDeny
 from kapiserver.apiserver.authorization.privileged_group import PrivilegedGroup
-from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
-from kapiserver.apiserver.authorization.rbac_index import RbacIndex
+from kapiserver.apiserver.authorization.rbac.authorizer import RbacAuthorizer
+from kapiserver.apiserver.authorization.rbac.index import RbacIndex
 from kapiserver.apiserver.authorization.settings import (
     NODE,
     PURPOSE,
@@ -67,8 +67,8 @@ def _abac(parts: Parts, _settings: Tree) -> Authorizer:
 
 
 def _node(parts: Parts, _settings: Tree) -> Authorizer:
-    from kapiserver.apiserver.authorization.node import NodeAuthorizer
-    from kapiserver.apiserver.authorization.node_graph import NodeGraph
+    from kapiserver.apiserver.authorization.node.authorizer import NodeAuthorizer
+    from kapiserver.apiserver.authorization.node.graph import NodeGraph
 
     return NodeAuthorizer(NodeGraph(parts.stores))
 

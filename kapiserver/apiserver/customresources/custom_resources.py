@@ -30,7 +30,7 @@ from kapiserver.storage.objects.store_registry import StoreRegistry
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.customresources.converted_objects import ConvertedObjectCache
-    from kapiserver.codecs.protobuf_messages import MessageDecoder
+    from kapiserver.codecs.protobuf.messages import MessageDecoder
 
 APIEXTENSIONS = GroupVersion("apiextensions.k8s.io", "v1")
 
@@ -206,6 +206,6 @@ class CustomResources:
     @functools.cached_property
     def _decode_summary(self) -> MessageDecoder:
         from kapiserver.api.apiextensions.crd_summary import DefinitionSummary
-        from kapiserver.codecs.protobuf_messages import message_decoder
+        from kapiserver.codecs.protobuf.messages import message_decoder
 
         return message_decoder(DefinitionSummary)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from kapiserver.codecs.protobuf_wire import VARINT, encode_delimited, encode_tag, encode_varint
+from kapiserver.codecs.protobuf.wire import VARINT, encode_delimited, encode_tag, encode_varint
 
 
 class Frame(NamedTuple):

@@ -46,7 +46,7 @@ async def serve_oidc(server: Server, request: Request) -> AnyResponse:
 def _jwk(key: object) -> dict[str, str]:
     from jwt.algorithms import get_default_algorithms
 
-    from kapiserver.apiserver.authentication.service_account_keys import Key
+    from kapiserver.apiserver.authentication.service_accounts.keys import Key
 
     assert isinstance(key, Key)
     fields = get_default_algorithms()[key.algorithm].to_jwk(key.public, as_dict=True)

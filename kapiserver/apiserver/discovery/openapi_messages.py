@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.protobuf_wire import encode_varint
+from kapiserver.codecs.protobuf.wire import encode_varint
 
 Write: TypeAlias = Callable[[Value], bytes]
 """Encodes a value as a message, without tag and length."""

@@ -1,8 +1,8 @@
 """Update managedFields on every write.
 
-`api/managed_fields.py` computes the entries; this module gives it the schemas, the target and the
-name of the manager.
-Mirrors the use of the FieldManager in k8s.io/apiserver/pkg/endpoints/handlers.
+`api/apply/managed_fields.py` computes the entries; this module gives it the schemas, the target and
+the name of the manager. Mirrors the use of the FieldManager in pkg/endpoints/handlers of
+k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kapiserver.api import typed_values
 from kapiserver.api.accessors import metadata_of
+from kapiserver.api.apply import typed_values
+from kapiserver.api.apply.managed_fields import FieldManager
+from kapiserver.api.apply.managed_fields_entries import managed_fields_of
+from kapiserver.api.apply.merge_schema import Node, schema_of
+from kapiserver.api.apply.typed_values import SchemaMismatch
 from kapiserver.api.errors import BadObject, ConversionFailed, NotRegistered, VersionDropped
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.managed_fields import FieldManager
-from kapiserver.api.managed_fields_entries import managed_fields_of
-from kapiserver.api.merge_schema import Node, schema_of
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.typed_values import SchemaMismatch
 from kapiserver.api.types import Kind, Tree
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server

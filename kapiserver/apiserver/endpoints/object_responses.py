@@ -35,7 +35,7 @@ from kapiserver.codecs.cbor import CBORSerializer
 from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
-from kapiserver.codecs.protobuf import (
+from kapiserver.codecs.protobuf.serializer import (
     ENVELOPE_TAIL,
     envelope_head,
     list_item_head,

@@ -14,7 +14,7 @@ from kapiserver.api.accessors import copy_tree, metadata_of, name_of
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.role_escalation import missing_rules
-from kapiserver.apiserver.authorization.rbac_index import RBAC
+from kapiserver.apiserver.authorization.rbac.index import RBAC
 from kapiserver.controllers.defaults.bootstrap import create_directly
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authorization.node_rules import NODE_RULES
+from kapiserver.apiserver.authorization.node.rules import NODE_RULES
 from kapiserver.apiserver.authorization.policy_rules import (
     ACCESS_REVIEWS,
     EVENTS,

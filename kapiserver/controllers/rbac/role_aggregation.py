@@ -15,7 +15,7 @@ from kapiserver.api.errors import BadObject
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authorization.rbac_index import RBAC
+from kapiserver.apiserver.authorization.rbac.index import RBAC
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import suppress_reason
@@ -59,7 +59,7 @@ class ClusterRoleAggregationController(Controller[ObjectKey]):
 
     @functools.cached_property
     def _decode_aggregation_rule(self) -> Callable[[bytes], Tree]:
-        from kapiserver.codecs.protobuf_messages import message_decoder
+        from kapiserver.codecs.protobuf.messages import message_decoder
 
         return message_decoder(partial_type(self._codec.type, ("aggregationRule",)))
 

@@ -17,7 +17,7 @@ from kapiserver.api.errors import Path
 from kapiserver.api.go_format import join_errors
 from kapiserver.api.metadata_validation import validate_domain
 from kapiserver.codecs.errors import Malformed
-from kapiserver.codecs.protobuf_wire import (
+from kapiserver.codecs.protobuf.wire import (
     BYTES,
     VARINT,
     encode_delimited,

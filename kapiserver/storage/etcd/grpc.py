@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager
 from struct import Struct
 from urllib.parse import unquote, urlsplit
 
-from kapiserver.codecs import hpack
-from kapiserver.codecs.http2_frames import ProtocolError
+from kapiserver.codecs.http2 import hpack
+from kapiserver.codecs.http2.frames import ProtocolError
 from kapiserver.spans import trace_headers
 from kapiserver.storage.etcd import transport
 from kapiserver.storage.etcd.http2 import Connection

@@ -12,9 +12,9 @@ import asyncio
 from collections import deque
 from typing import cast
 
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.hpack import Decoder, HpackError
-from kapiserver.codecs.http2_frames import MAX_STREAM_ID, ProtocolError
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import MAX_STREAM_ID, ProtocolError
+from kapiserver.codecs.http2.hpack import Decoder, HpackError
 from kapiserver.storage.etcd.http2_stream import NEVER, Stream
 
 STREAM_WINDOW = 4 << 20

@@ -13,7 +13,7 @@ from functools import wraps
 from typing import TypeVar
 
 from kapiserver.codecs.errors import Malformed
-from kapiserver.codecs.protobuf_wire import (
+from kapiserver.codecs.protobuf.wire import (
     BYTES,
     VARINT,
     encode_delimited,

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.codecs import protobuf
 from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG, array_head
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.framing import LENGTH_PREFIXED
 from kapiserver.codecs.json import SORT_KEYS, encode_value
+from kapiserver.codecs.protobuf import serializer as protobuf
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.cache.entry import Encoding, Entry
 from kapiserver.storage.cache.offload import Offloader

@@ -31,7 +31,8 @@ from kapiserver.codecs.json import (
     encode_value_without_floats,
     trimmed_copy,
 )
-from kapiserver.codecs.protobuf import (
+from kapiserver.codecs.protobuf.messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf.serializer import (
     ENVELOPE_TAIL,
     envelope_head,
     list_item_head,
@@ -39,9 +40,8 @@ from kapiserver.codecs.protobuf import (
     read_envelope,
     with_resource_version,
 )
-from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
-from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, metadata_transcoder, transcoder
-from kapiserver.codecs.protobuf_wire import encode_varint, metadata_of_message
+from kapiserver.codecs.protobuf.to_json import TRANSCODE_ERRORS, metadata_transcoder, transcoder
+from kapiserver.codecs.protobuf.wire import encode_varint, metadata_of_message
 from kapiserver.codecs.storage_codec import (
     GO_SCHEME,
     decode_from_storage,

@@ -9,9 +9,8 @@ import hpack as reference
 
 from kapiserver.apiserver.serving.http2.events import BodyEnded, BodyReceived, Event, Requested
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol
-from kapiserver.codecs import hpack
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.http2_frames import END_HEADERS, END_STREAM, frame
+from kapiserver.codecs.http2 import frames, hpack
+from kapiserver.codecs.http2.frames import END_HEADERS, END_STREAM, frame
 
 ROOM = 1 << 20
 GET = [(b":method", b"GET"), (b":scheme", b"https"), (b":path", b"/"), (b":authority", b"x")]

@@ -13,9 +13,8 @@ from kapiserver.apiserver.serving.http2 import limits
 from kapiserver.apiserver.serving.http2.events import StreamLost
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol, State
 from kapiserver.apiserver.serving.http2.settings import MAX_STREAMS
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.hpack import encode_integer
-from kapiserver.codecs.http2_frames import (
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import (
     ENHANCE_YOUR_CALM,
     FLOW_CONTROL_ERROR,
     frame,
@@ -23,6 +22,7 @@ from kapiserver.codecs.http2_frames import (
     settings,
     window_update,
 )
+from kapiserver.codecs.http2.hpack import encode_integer
 from tests.apiserver.http2.protocolkit import (
     GET,
     POST,

@@ -10,8 +10,8 @@ import pytest
 
 from kapiserver.apiserver.serving.http2.limits import HEADER_LIST_BYTES, STREAM_WINDOW
 from kapiserver.apiserver.serving.http2.protocol import State
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.http2_frames import (
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import (
     ACK,
     COMPRESSION_ERROR,
     END_HEADERS,

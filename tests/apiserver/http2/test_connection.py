@@ -14,8 +14,8 @@ from kapiserver.apiserver.serving.http1 import exchange as http_exchange
 from kapiserver.apiserver.serving.http1.connection import HEADER_SECONDS, IDLE_SECONDS
 from kapiserver.apiserver.serving.http2.connection import Http2Connection, is_adequate
 from kapiserver.apiserver.serving.http2.settings import Http2Settings, http2_settings
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.http2_frames import CANCEL, INTERNAL_ERROR, MAX_STREAM_ID, NO_ERROR
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import CANCEL, INTERNAL_ERROR, MAX_STREAM_ID, NO_ERROR
 from tests.apiserver.http2.clientkit import connect, listening
 from tests.apiserver.http2.protocolkit import block
 from tests.apiserver.listenerkit import OUTCOMES, Watch

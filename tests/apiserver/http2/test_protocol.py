@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kapiserver.apiserver.serving.http2 import limits
 from kapiserver.apiserver.serving.http2.events import StreamLost
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol, State
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.hpack import encode
-from kapiserver.codecs.http2_frames import ACK, END_STREAM, MAX_STREAM_ID, frame, reset
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import ACK, END_STREAM, MAX_STREAM_ID, frame, reset
+from kapiserver.codecs.http2.hpack import encode
 from tests.apiserver.http2.protocolkit import (
     POST,
     START,

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kapiserver.api import patch_json
+from kapiserver.api.patches import json_patch
 from kapiserver.api.resource_client import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from kapiserver.simulation.kwok.stages.choice import candidates, choose, delay_of
 from kapiserver.simulation.kwok.stages.expressions import StageError
@@ -376,4 +376,4 @@ def test_finalizers(before, change, after):
     }
     operations = finalizer_operations(before, change)
     obj = {"metadata": {"finalizers": before}}
-    assert patch_json.apply(obj, operations)["metadata"].get("finalizers") == after
+    assert json_patch.apply(obj, operations)["metadata"].get("finalizers") == after

@@ -22,7 +22,7 @@ from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import node_audiences
 from kapiserver.apiserver.attributes import Attributes
-from kapiserver.apiserver.authorization.node_identity import PREFIX, node_name
+from kapiserver.apiserver.authorization.node.identity import PREFIX, node_name
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.cache.entry import ObjectKey
 

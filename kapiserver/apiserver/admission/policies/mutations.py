@@ -10,13 +10,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from kapiserver.api import patch_json, typed_values
 from kapiserver.api.accessors import copy_tree
+from kapiserver.api.apply import typed_values
+from kapiserver.api.apply.merge_schema import ListNode, MapNode, Node, deduce, schema_of
+from kapiserver.api.apply.structured_merge import merge
 from kapiserver.api.errors import PatchFailed, PatchTestFailed, PatchTooLong
 from kapiserver.api.group import GroupVersionKind
-from kapiserver.api.merge_schema import ListNode, MapNode, Node, deduce, schema_of
+from kapiserver.api.patches import json_patch
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.structured_merge import merge
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.expressions import (
     Activation,
@@ -142,7 +143,7 @@ def _apply_patch(obj: Tree, value: Any) -> Value:
             )
         operations.append(_operation(operation))
     try:
-        return patch_json.apply(obj, patch_json.read(operations))
+        return json_patch.apply(obj, json_patch.read(operations))
     except PatchTestFailed:
         return copy_tree(obj)
     except (PatchFailed, PatchTooLong) as error:

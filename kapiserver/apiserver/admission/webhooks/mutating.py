@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kapiserver.api import patch_json
 from kapiserver.api.errors import BadObject, PatchFailed, PatchTooLong
 from kapiserver.api.go_format import quote
+from kapiserver.api.patches import json_patch
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.invocations import invocations_of
 from kapiserver.apiserver.admission.matching.index import Candidate
@@ -116,10 +116,10 @@ class _Mutation:
             kind = quote(response.patch_type)
             raise CallFailed(webhook.name, f"unsupported patch type {kind}")
         cost = cost_of(response.patch) + cost_of_tree(obj)
-        if cost < LARGE and patch_json.copies(operations):
+        if cost < LARGE and json_patch.copies(operations):
             cost += LARGE
         try:
-            patched = await run(cost, patch_json.apply, obj, operations)
+            patched = await run(cost, json_patch.apply, obj, operations)
         except PatchFailed as error:
             raise InternalError(str(error)) from None
         self._is_changed = await self._objects.replace(patched, self._call.variant.kind)
@@ -130,7 +130,7 @@ class _Mutation:
         if not patch:
             return ()
         try:
-            return patch_json.read(decode_value(patch))
+            return json_patch.read(decode_value(patch))
         except (BadObject, CodecError, PatchTooLong) as error:
             reason = f"received undecodable patch in webhook response: {error}"
             raise CallFailed(self._call.webhook.name, reason) from None

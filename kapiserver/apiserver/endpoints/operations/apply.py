@@ -11,20 +11,20 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from kapiserver.api import last_applied, typed_values
 from kapiserver.api.accessors import annotations_of, uid_of
-from kapiserver.api.errors import BadObject, FieldConflicts
-from kapiserver.api.fieldsets import Fields, difference
-from kapiserver.api.go_format import quote
-from kapiserver.api.group import GroupVersion
-from kapiserver.api.managed_fields import (
+from kapiserver.api.apply import last_applied, typed_values
+from kapiserver.api.apply.fieldsets import Fields, difference
+from kapiserver.api.apply.managed_fields import (
     FieldManager,
     conflict_error,
     kind_description,
     object_description,
 )
-from kapiserver.api.managed_fields_entries import Manager, managed_fields_of
-from kapiserver.api.merge_schema import schema_of
+from kapiserver.api.apply.managed_fields_entries import Manager, managed_fields_of
+from kapiserver.api.apply.merge_schema import schema_of
+from kapiserver.api.errors import BadObject, FieldConflicts
+from kapiserver.api.go_format import quote
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.meta.v1 import ManagedFieldsEntry
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.caller import Caller, Warnings

@@ -13,11 +13,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kapiserver.api import patch_json, patch_merge, patch_strategic
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
 from kapiserver.api.go_format import go_value, quote
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.patches import json_patch, merge_patch, strategic_merge_patch
 from kapiserver.api.types import Tree, Type, Value
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
@@ -97,24 +97,24 @@ def _patch(patch: Any, _result: Value) -> str:
 
 
 _STRATEGIC = PatchType(
-    read=patch_strategic.read,
-    apply=patch_strategic.apply,
+    read=strategic_merge_patch.read,
+    apply=strategic_merge_patch.apply,
     shows=_patch,
     undecodable="",
     strategic=True,
 )
 PATCH_TYPES: dict[str, PatchType] = {
     "application/json-patch+json": PatchType(
-        read=patch_json.read,
-        apply=lambda obj, patch, _: patch_json.apply(obj, patch),
+        read=json_patch.read,
+        apply=lambda obj, patch, _: json_patch.apply(obj, patch),
         shows=_result,
-        unknown=patch_json.unknown_fields,
-        copies=patch_json.copies,
+        unknown=json_patch.unknown_fields,
+        copies=json_patch.copies,
         strict="json patch ",
     ),
     "application/merge-patch+json": PatchType(
-        read=patch_merge.read,
-        apply=lambda obj, patch, _: patch_merge.apply(obj, patch),
+        read=merge_patch.read,
+        apply=lambda obj, patch, _: merge_patch.apply(obj, patch),
         shows=_result,
     ),
     "application/strategic-merge-patch+json": _STRATEGIC,

@@ -31,7 +31,7 @@ from kapiserver.apiserver.serving.http2.events import Requested
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol
 from kapiserver.apiserver.serving.http2.response_fields import encode_head
 from kapiserver.apiserver.user import User
-from kapiserver.codecs.http2_frames import CANCEL, INTERNAL_ERROR
+from kapiserver.codecs.http2.frames import CANCEL, INTERNAL_ERROR
 
 _log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from kapiserver.apiserver.serving.http2.limits import (
     MAX_CONTINUATIONS,
     ConnectionFault,
 )
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.http2_frames import CONTINUATION, END_HEADERS, HEADERS, MAX_STREAM_ID
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import CONTINUATION, END_HEADERS, HEADERS, MAX_STREAM_ID
 
 Frame: TypeAlias = tuple[int, int, int, bytes]
 """Type, flags, stream and payload."""

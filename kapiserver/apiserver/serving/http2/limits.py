@@ -14,7 +14,7 @@ to 9518.
 from __future__ import annotations
 
 from kapiserver.apiserver.serving.http1.request_body import UNREAD_BYTES
-from kapiserver.codecs.http2_frames import ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR
+from kapiserver.codecs.http2.frames import ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR
 
 STREAM_WINDOW = UNREAD_BYTES
 """Bytes that a client may send on a stream before a handler takes them."""

@@ -27,8 +27,8 @@ from kapiserver.apiserver.serving.http2.limits import (
     check_frame,
 )
 from kapiserver.apiserver.serving.http2.stream import Stream
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.hpack import NO_TABLE
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.hpack import NO_TABLE
 
 MAX_SENT_FRAME_BYTES = 64 << 10
 """Bytes of a DATA frame, even if the client takes more: other streams wait for its end."""

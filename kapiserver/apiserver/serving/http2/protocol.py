@@ -50,9 +50,9 @@ from kapiserver.apiserver.serving.http2.request_fields import (
 )
 from kapiserver.apiserver.serving.http2.settings import MAX_STREAMS
 from kapiserver.apiserver.serving.http2.stream import ClosedStreams, End, Stream
-from kapiserver.codecs import http2_frames as frames
-from kapiserver.codecs.hpack import Decoder, Field, HeaderListTooLarge, HpackError, encode
-from kapiserver.codecs.http2_frames import ACK, END_STREAM, MAX_STREAM_ID
+from kapiserver.codecs.http2 import frames
+from kapiserver.codecs.http2.frames import ACK, END_STREAM, MAX_STREAM_ID
+from kapiserver.codecs.http2.hpack import Decoder, Field, HeaderListTooLarge, HpackError, encode
 
 _SHUTDOWN_PING = b"shutdown"
 

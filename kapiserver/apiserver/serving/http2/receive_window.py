@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.apiserver.serving.http2.limits import ANONYMOUS_WINDOW, ConnectionFault
-from kapiserver.codecs import http2_frames as frames
+from kapiserver.codecs.http2 import frames
 
 
 class ReceiveWindow:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from multidict import CIMultiDict, istr
 
 from kapiserver.apiserver.serving.http1.request_parser import FIELD_COUNT, FIELD_LIMIT, LINE_LIMIT
-from kapiserver.codecs.hpack import Field
-from kapiserver.codecs.http2_frames import NO_ERROR, PROTOCOL_ERROR
+from kapiserver.codecs.http2.frames import NO_ERROR, PROTOCOL_ERROR
+from kapiserver.codecs.http2.hpack import Field
 
 _HOST = istr("Host")
 _COOKIE = istr("Cookie")

@@ -8,7 +8,7 @@ import time
 from kapiserver.apiserver.response import Response, StreamResponse
 from kapiserver.apiserver.serving.http1.response_head import WITHOUT_BODY, http_date
 from kapiserver.apiserver.serving.http2.request_fields import CONNECTION_HEADERS
-from kapiserver.codecs.hpack import encode_field, encode_name, encode_string
+from kapiserver.codecs.http2.hpack import encode_field, encode_name, encode_string
 
 _CONTENT_TYPE, _CONTENT_LENGTH = encode_name(b"content-type"), encode_name(b"content-length")
 

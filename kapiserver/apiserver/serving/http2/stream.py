@@ -28,7 +28,7 @@ from kapiserver.apiserver.serving.http2.limits import (
     ConnectionFault,
     StreamFault,
 )
-from kapiserver.codecs.http2_frames import PROTOCOL_ERROR, STREAM_CLOSED
+from kapiserver.codecs.http2.frames import PROTOCOL_ERROR, STREAM_CLOSED
 
 
 class End(Enum):

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kapiserver.api.errors import BadObject
-from kapiserver.api.fieldsets import (
+from kapiserver.api.apply.fieldsets import (
     END,
     SELF,
     Fields,
@@ -23,7 +22,7 @@ from kapiserver.api.fieldsets import (
     name_step,
     value_step,
 )
-from kapiserver.api.merge_schema import (
+from kapiserver.api.apply.merge_schema import (
     AnyNode,
     ListNode,
     MapNode,
@@ -31,6 +30,7 @@ from kapiserver.api.merge_schema import (
     ScalarNode,
     deduce,
 )
+from kapiserver.api.errors import BadObject
 from kapiserver.api.types import Value
 
 

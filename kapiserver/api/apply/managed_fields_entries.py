@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kapiserver.api import fieldsets
+from kapiserver.api.apply import fieldsets
+from kapiserver.api.apply.fieldsets import Fields
 from kapiserver.api.errors import BadObject
-from kapiserver.api.fieldsets import Fields
 from kapiserver.api.types import Tree
 
 APPLY, UPDATE = "Apply", "Update"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.jwt_config import KINDS, configuration_errors
+from kapiserver.apiserver.authentication.jwt.config import KINDS, configuration_errors
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration, decode_configuration
 

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from kapiserver.codecs import huffman
-from kapiserver.codecs.huffman import InvalidHuffman
+from kapiserver.codecs.http2 import huffman
+from kapiserver.codecs.http2.huffman import InvalidHuffman
 
 Field: TypeAlias = tuple[bytes, bytes]
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS, UnverifiedToken
+from kapiserver.apiserver.authentication.jwt.token import ALGORITHMS, UnverifiedToken
 from kapiserver.apiserver.webhooks.http_client import (
     Address,
     Call,

@@ -19,11 +19,17 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kapiserver.api import fieldsets, structured_merge
 from kapiserver.api.accessors import metadata_of, uid_of
-from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
-from kapiserver.api.fieldsets import Fields, difference, intersection, is_subset, union, without
-from kapiserver.api.managed_fields_entries import (
+from kapiserver.api.apply import fieldsets, structured_merge
+from kapiserver.api.apply.fieldsets import (
+    Fields,
+    difference,
+    intersection,
+    is_subset,
+    union,
+    without,
+)
+from kapiserver.api.apply.managed_fields_entries import (
     ANCIENT_CHANGES,
     APPLY,
     BEFORE_FIRST_APPLY,
@@ -36,15 +42,16 @@ from kapiserver.api.managed_fields_entries import (
     managed_fields_of,
     new_entry,
 )
-from kapiserver.api.merge_schema import MapNode, Node
-from kapiserver.api.structured_merge import Comparison
-from kapiserver.api.typed_values import (
+from kapiserver.api.apply.merge_schema import MapNode, Node
+from kapiserver.api.apply.structured_merge import Comparison
+from kapiserver.api.apply.typed_values import (
     SchemaMismatch,
     checked_fields_of,
     fields_of,
     reconcile,
     with_named_fields,
 )
+from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.types import Tree
 
 MAX_UPDATERS = 10

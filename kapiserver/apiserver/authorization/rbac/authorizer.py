@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from kapiserver.api.go_format import join_errors
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authorization.rbac_index import RbacIndex, RoleKey
-from kapiserver.apiserver.authorization.rbac_rules import resource_request
+from kapiserver.apiserver.authorization.rbac.index import RbacIndex, RoleKey
+from kapiserver.apiserver.authorization.rbac.rules import resource_request
 from kapiserver.apiserver.authorizer import (
     Decision,
     ManagedAuthorizer,

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from kapiserver.api.fieldsets import (
+from kapiserver.api.apply.fieldsets import (
     END,
     SELF,
     Fields,
@@ -25,7 +25,7 @@ from kapiserver.api.fieldsets import (
     sort_steps,
     union,
 )
-from kapiserver.api.merge_schema import (
+from kapiserver.api.apply.merge_schema import (
     AnyNode,
     ListNode,
     MapNode,
@@ -33,7 +33,7 @@ from kapiserver.api.merge_schema import (
     ScalarNode,
     deduce,
 )
-from kapiserver.api.typed_values import UNDECLARED, steps
+from kapiserver.api.apply.typed_values import UNDECLARED, steps
 from kapiserver.api.types import Value
 
 

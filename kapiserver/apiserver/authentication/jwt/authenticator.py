@@ -25,14 +25,14 @@ from kapiserver.apiserver.authentication.authenticator import (
     TokenIdentity,
     shared_audiences,
 )
-from kapiserver.apiserver.authentication.json_web_token import (
+from kapiserver.apiserver.authentication.jwt.claims import ClaimMapper
+from kapiserver.apiserver.authentication.jwt.distributed_claims import DistributedClaims
+from kapiserver.apiserver.authentication.jwt.keys import IssuerKeys
+from kapiserver.apiserver.authentication.jwt.token import (
     ALGORITHMS,
     UnverifiedToken,
     parse_token,
 )
-from kapiserver.apiserver.authentication.jwt_claims import ClaimMapper
-from kapiserver.apiserver.authentication.jwt_distributed_claims import DistributedClaims
-from kapiserver.apiserver.authentication.jwt_keys import IssuerKeys
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile

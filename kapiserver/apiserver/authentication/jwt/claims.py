@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.jwt_expressions import CLAIMS, USER, evaluate
+from kapiserver.apiserver.authentication.jwt.expressions import CLAIMS, USER, evaluate
 from kapiserver.apiserver.user import (
     CREDENTIAL_ID,
     User,

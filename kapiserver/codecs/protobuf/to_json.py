@@ -2,7 +2,7 @@
 
 The functions are generated, one for each type. They take a fifth of the time of decoding and
 encoding, and give the same bytes for every message that was encoded from a canonical tree. Invalid
-messages raise; decode them with `protobuf_messages` to get the exact error. Nested messages and map
+messages raise; decode them with `messages` to get the exact error. Nested messages and map
 entries repeat from object to object (tolerations, resources, managed fields, labels), so their JSON
 is cached, up to a number of bytes. Knows no envelope and no kind.
 """
@@ -35,7 +35,7 @@ from kapiserver.codecs.codegen import FunctionSource
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import encode_value, escape_html, trimmed_copy
 from kapiserver.codecs.limits import UNLIMITED
-from kapiserver.codecs.protobuf_decoder import (
+from kapiserver.codecs.protobuf.decoder import (
     ValueBudget,
     add_field_scan,
     decoder_globals,

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kapiserver.api.types import Tree, Type, Value, cached_in_type
-from kapiserver.codecs import protobuf_decoder, protobuf_encoder
 from kapiserver.codecs.errors import Malformed, NotEncodable
 from kapiserver.codecs.limits import MAX_DEPTH, UNLIMITED
-from kapiserver.codecs.protobuf_decoder import ValueBudget
+from kapiserver.codecs.protobuf import decoder, encoder
+from kapiserver.codecs.protobuf.decoder import ValueBudget
 from kapiserver.codecs.struct_decoder import go_struct_name
 from kapiserver.codecs.tree_decoder import check_depth, is_recursive
 
@@ -41,7 +41,7 @@ def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
             f"object *{go_struct_name(type_)} does not implement the protobuf marshalling "
             "interface and cannot be encoded to a protobuf message"
         )
-    encode_message = protobuf_encoder.compiled_encoder(type_.message_type())
+    encode_message = encoder.compiled_encoder(type_.message_type())
 
     def encode(tree: Tree) -> bytes:
         try:
@@ -68,7 +68,7 @@ def message_decoder(type_: type[Type]) -> MessageDecoder:
 
     The trees have no `kind` and `apiVersion`. The function raises Malformed, TooLarge.
     """
-    decode_message = protobuf_decoder.compiled_decoder(type_.message_type())
+    decode_message = decoder.compiled_decoder(type_.message_type())
     recursive = is_recursive(type_.message_type())
 
     def decode(data: bytes, max_values: int = UNLIMITED) -> Tree:

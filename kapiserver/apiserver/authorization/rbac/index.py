@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.apiserver.authorization.rbac.rules import CompiledRules
 from kapiserver.apiserver.authorizer import Decision, Verdict
 from kapiserver.apiserver.user import SERVICE_ACCOUNT_PREFIX, User
 from kapiserver.storage.cache.entry import Entry

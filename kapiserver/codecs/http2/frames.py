@@ -1,6 +1,6 @@
 """The frames of HTTP/2, as the client of etcd and the server of `serving/http2/` use them. Pure.
 
-Mirrors RFC 9113, sections 4, 6 and 7. `codecs/hpack.py` has the header blocks.
+Mirrors RFC 9113, sections 4, 6 and 7. `codecs/http2/hpack.py` has the header blocks.
 """
 
 from __future__ import annotations

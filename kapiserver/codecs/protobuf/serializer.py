@@ -30,8 +30,8 @@ from kapiserver.codecs.errors import (
 )
 from kapiserver.codecs.limits import UNLIMITED
 from kapiserver.codecs.object_decoder import complete_kind, decode_object, registered_type
-from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
-from kapiserver.codecs.protobuf_wire import (
+from kapiserver.codecs.protobuf.messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf.wire import (
     BYTES,
     encode_delimited,
     encode_tag,

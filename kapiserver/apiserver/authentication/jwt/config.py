@@ -13,7 +13,7 @@ from kapiserver.api.core.validation.common import validate_domain_prefixed_path
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, required, too_many
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Kind, Tree, Type, field
-from kapiserver.apiserver.authentication.jwt_expressions import (
+from kapiserver.apiserver.authentication.jwt.expressions import (
     CLAIMS,
     USER,
     Variable,

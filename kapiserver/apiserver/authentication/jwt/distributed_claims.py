@@ -14,8 +14,8 @@ from typing import Any
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.json_web_token import MAX_BYTES, parse_token
-from kapiserver.apiserver.authentication.jwt_keys import FETCH_SECONDS, IssuerKeys
+from kapiserver.apiserver.authentication.jwt.keys import FETCH_SECONDS, IssuerKeys
+from kapiserver.apiserver.authentication.jwt.token import MAX_BYTES, parse_token
 from kapiserver.apiserver.webhooks.http_client import (
     Address,
     Call,

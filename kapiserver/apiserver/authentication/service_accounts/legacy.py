@@ -21,10 +21,10 @@ from kapiserver.apiserver.authentication.authenticator import (
     TokenIdentity,
     shared_audiences,
 )
-from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken
+from kapiserver.apiserver.authentication.jwt.token import UnverifiedToken
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
-from kapiserver.apiserver.authentication.service_account import BoundObjects
-from kapiserver.apiserver.authentication.service_account_tokens import (
+from kapiserver.apiserver.authentication.service_accounts.authenticator import BoundObjects
+from kapiserver.apiserver.authentication.service_accounts.tokens import (
     LEGACY_ACCOUNT_NAME,
     LEGACY_ACCOUNT_UID,
     LEGACY_ISSUER,

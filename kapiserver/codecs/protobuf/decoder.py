@@ -37,8 +37,8 @@ from kapiserver.api.types import (
 from kapiserver.codecs.codegen import FunctionSource
 from kapiserver.codecs.errors import Malformed, TooLarge
 from kapiserver.codecs.limits import TOO_MANY_VALUES
-from kapiserver.codecs.protobuf_encoder import WIRE_TYPES
-from kapiserver.codecs.protobuf_wire import BYTES, VARINT, read_varint, skip_field
+from kapiserver.codecs.protobuf.encoder import WIRE_TYPES
+from kapiserver.codecs.protobuf.wire import BYTES, VARINT, read_varint, skip_field
 from kapiserver.codecs.struct_decoder import zero_value
 
 _CACHE_SIZE = 4096

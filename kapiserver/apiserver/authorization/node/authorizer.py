@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from kapiserver.apiserver.authorization.access_review import field_requirements
-from kapiserver.apiserver.authorization.node_graph import NodeGraph, Vertex
-from kapiserver.apiserver.authorization.node_identity import node_name
-from kapiserver.apiserver.authorization.node_rules import NODE_RULES
-from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.apiserver.authorization.node.graph import NodeGraph, Vertex
+from kapiserver.apiserver.authorization.node.identity import node_name
+from kapiserver.apiserver.authorization.node.rules import NODE_RULES
+from kapiserver.apiserver.authorization.rbac.rules import CompiledRules
 from kapiserver.apiserver.authorizer import (
     Decision,
     ManagedAuthorizer,

@@ -12,11 +12,11 @@ import copy
 
 import orjson
 
-from kapiserver.api import structured_merge, typed_values
 from kapiserver.api.accessors import annotations_of, metadata_of
-from kapiserver.api.fieldsets import Fields, difference
-from kapiserver.api.merge_schema import Node
-from kapiserver.api.typed_values import SchemaMismatch
+from kapiserver.api.apply import structured_merge, typed_values
+from kapiserver.api.apply.fieldsets import Fields, difference
+from kapiserver.api.apply.merge_schema import Node
+from kapiserver.api.apply.typed_values import SchemaMismatch
 from kapiserver.api.types import Tree
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"

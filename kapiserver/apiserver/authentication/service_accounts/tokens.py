@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from kapiserver.api.accessors import name_of, namespace_of, uid_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken, parse_token
-from kapiserver.apiserver.authentication.service_account_keys import (
+from kapiserver.apiserver.authentication.jwt.token import UnverifiedToken, parse_token
+from kapiserver.apiserver.authentication.service_accounts.keys import (
     Key,
     create_key_file,
     generate_key,

@@ -35,7 +35,7 @@ from kapiserver.api.types import (
     cached_in_type,
 )
 from kapiserver.codecs.codegen import FunctionSource
-from kapiserver.codecs.protobuf_wire import (
+from kapiserver.codecs.protobuf.wire import (
     BYTES,
     FIXED64,
     SMALL_VARINTS,

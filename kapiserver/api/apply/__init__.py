@@ -1,0 +1,1 @@
+"""Server-side apply: sets of fields, who manages them, and the merge of objects."""

@@ -1,0 +1,1 @@
+"""The three kinds of patches: JSON patch, merge patch, strategic merge patch."""

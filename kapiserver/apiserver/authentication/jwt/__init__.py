@@ -1,0 +1,1 @@
+"""Tokens of issuers that an AuthenticationConfiguration or the `--oidc-*` flags name."""

@@ -1,0 +1,1 @@
+"""Tokens of service accounts: their keys, their issue and their verification."""

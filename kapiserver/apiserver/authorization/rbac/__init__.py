@@ -1,0 +1,1 @@
+"""The authorizer RBAC, its compiled rules, and the index of bindings."""

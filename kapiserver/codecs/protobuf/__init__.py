@@ -1,0 +1,1 @@
+"""Protobuf: the serializer, and compiled decoders and encoders of messages."""

@@ -15,7 +15,7 @@ from aiohttp import web
 from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
 from kapiserver.client import Client, Event, Gates, Resource, StatusError
-from tests.apiserver.customkit import definition
+from tests.apiserver.customresources.customkit import definition
 from tests.storage.etcd_server import free_port
 
 

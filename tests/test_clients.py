@@ -20,7 +20,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import UNSECURED
 from kapiserver.app import serve
 from kapiserver.client import Client
-from tests.apiserver.customkit import definition
+from tests.apiserver.customresources.customkit import definition
 
 Tree: TypeAlias = dict[str, Any]
 AGENT = "kapiserver-client"

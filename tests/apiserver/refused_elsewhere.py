@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.apiserver.customkit import CRDS, definition, version
-from tests.apiserver.hookkit import GROUP
-from tests.apiserver.refused_requests import (
+from tests.apiserver.admission.hookkit import GROUP
+from tests.apiserver.customresources.customkit import CRDS, definition, version
+from tests.apiserver.endpoints.refused_requests import (
     APPLY,
     CBOR,
     CONFIG_MAP,

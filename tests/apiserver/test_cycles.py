@@ -18,7 +18,7 @@ from kapiserver.api import types as kapiserver_types
 from kapiserver.api.custom_kinds import CustomKind, CustomList
 from kapiserver.storage.objects import object_reader
 from tests.apiserver.conftest import Api, Server
-from tests.apiserver.customkit import (
+from tests.apiserver.customresources.customkit import (
     CRDS,
     apply,
     definition,
@@ -28,8 +28,8 @@ from tests.apiserver.customkit import (
     wait_until_deleted,
     widget,
 )
-from tests.apiserver.test_proxy import create_pod
-from tests.apiserver.upstreams import reply, running_upstream
+from tests.apiserver.proxy.test_proxy import create_pod
+from tests.apiserver.proxy.upstreams import reply, running_upstream
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 ROUNDS = 3

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.conftest import Api, Server
-from tests.apiserver.test_written_cost import Turns
+from tests.apiserver.endpoints.test_written_cost import Turns
 
 MAX_SECONDS = 0.05
 CORE, APPS = "/api/v1/namespaces/default", "/apis/apps/v1/namespaces/default"

@@ -9,7 +9,7 @@ import pytest
 from kapiserver.api.resource_client import StatusError
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import APISERVER, User
-from tests.apiserver.pluginkit import JANE, run
+from tests.apiserver.admission.pluginkit import JANE, run
 
 
 def owner(kind: str = "Pod", version: str = "v1", **more: Any) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.tracing.configuration import read_tracing_configuration, traces_url
 from kapiserver.apiserver.tracing.trace_context import Parent, parse_traceparent, valid_baggage
 from kapiserver.spans import Trace, TraceContext, span, trace_headers
+from tests.apiserver.admission.hookkit import hook_credentials, rule, running_hook
 from tests.apiserver.conftest import Server
-from tests.apiserver.hookkit import hook_credentials, rule, running_hook
 
 trace_service = pytest.importorskip(
     "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="no extra `tracing`"

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.apiserver.aggregationkit import Authority, resolver_file
+from tests.apiserver.aggregation.aggregationkit import Authority, resolver_file
 from tests.bench.processes import cpu_seconds
 from tests.e2e.cluster import established
 from tests.e2e.programs import Server, start, stop

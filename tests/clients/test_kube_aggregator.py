@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.apiserver.aggregationkit import Authority
+from tests.apiserver.aggregation.aggregationkit import Authority
 from tests.bench.servers import Store, peer
 from tests.clients.go_programs import build
 from tests.docs.blocks import ROOT

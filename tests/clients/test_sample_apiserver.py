@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.aggregationkit import Authority, resolver_file
+from tests.apiserver.aggregation.aggregationkit import Authority, resolver_file
 from tests.clients.go_programs import build
 from tests.e2e.cluster import call
 from tests.e2e.programs import Server, kubectls, run, start, stop

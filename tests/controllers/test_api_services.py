@@ -10,7 +10,13 @@ from kapiserver.apiserver.aggregation import discovery_check
 from kapiserver.controllers.status import api_services
 from kapiserver.controllers.status.api_services import MANAGED, PRIORITIES
 from tests.apiserver.conftest import Api, Server
-from tests.apiserver.customkit import CRDS, definition, establish, version, wait_until_deleted
+from tests.apiserver.customresources.customkit import (
+    CRDS,
+    definition,
+    establish,
+    version,
+    wait_until_deleted,
+)
 from tests.controllers.waiting import wait_until
 
 PATH = "/apis/apiregistration.k8s.io/v1/apiservices"

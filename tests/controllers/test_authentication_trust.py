@@ -11,7 +11,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import RunningServer, serve
 from kapiserver.controllers.certificates.authentication_trust import CONFIG_MAP
-from tests.apiserver.test_client_certificates import Authority
+from tests.apiserver.authentication.test_client_certificates import Authority
 
 HEADERS: dict[str, Any] = {
     "requestheader_username_headers": ("X-Remote-User",),

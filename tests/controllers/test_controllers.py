@@ -8,7 +8,7 @@ import pytest
 
 from kapiserver.controllers.registry import CONTROLLER_NAMES, enabled_controllers
 from kapiserver.simulation.controllers import CONTROLLERS
-from tests.apiserver.policykit import GROUP, VALIDATING, Cluster
+from tests.apiserver.admission.policykit import GROUP, VALIDATING, Cluster
 from tests.controllers.waiting import until_gone, wait_until
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.apiserver.customkit import establish
-from tests.apiserver.policykit import DEPLOYMENTS, GROUP, VALIDATING, Cluster, rule
+from tests.apiserver.admission.policykit import DEPLOYMENTS, GROUP, VALIDATING, Cluster, rule
+from tests.apiserver.customresources.customkit import establish
 from tests.controllers.waiting import wait_until
 
 POLICIES = f"{GROUP}/{VALIDATING}ies"

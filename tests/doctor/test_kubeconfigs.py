@@ -18,7 +18,7 @@ from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.webhooks.cluster_access import find_cluster, proxy_of
 from kapiserver.client import Client
 from kapiserver.testing.server import TestServer
-from tests.apiserver.test_kubeconfig_webhook import Tunnel
+from tests.apiserver.admission.test_kubeconfig_webhook import Tunnel
 from tests.doctor.examined import server_of
 
 V1 = "client.authentication.k8s.io/v1"

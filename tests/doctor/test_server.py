@@ -16,7 +16,7 @@ from kapiserver.doctor.checks import SERVER_CHECKS
 from kapiserver.doctor.finding import ERROR, INFO, WARNING
 from kapiserver.doctor.remote_server import RequestRefused
 from kapiserver.testing.server import TestServer
-from tests.apiserver.hookkit import rule
+from tests.apiserver.admission.hookkit import rule
 from tests.doctor.examined import problems, server_of, write_certificate
 from tests.storage.etcd_server import free_port
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.apiserver.aggregationkit import Authority, resolver_file
+from tests.apiserver.aggregation.aggregationkit import Authority, resolver_file
 from tests.docs.blocks import ROOT
 from tests.e2e.cluster import call
 from tests.e2e.programs import Server, kubectls, run, start, stop

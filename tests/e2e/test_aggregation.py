@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apiserver.aggregationkit import Authority, resolver_file
+from tests.apiserver.aggregation.aggregationkit import Authority, resolver_file
 from tests.e2e.cluster import call, established
 from tests.e2e.programs import Kubectl, Server, kubectls, run, start, stop
 

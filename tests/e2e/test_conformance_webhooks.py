@@ -11,7 +11,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
-from tests.apiserver.https_server import HttpsServer, Received, Reply
+from tests.apiserver.proxy.https_server import HttpsServer, Received, Reply
 from tests.e2e.every_kind import MERGE, Api, Tree, meta, pod
 from tests.e2e.webhook_program import (
     DECISIONS,

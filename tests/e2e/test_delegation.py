@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.aggregationkit import Authority, tls_of
-from tests.apiserver.https_server import HttpsServer, Received, Reply
+from tests.apiserver.aggregation.aggregationkit import Authority, tls_of
+from tests.apiserver.proxy.https_server import HttpsServer, Received, Reply
 from tests.docs.blocks import ROOT
 from tests.e2e.cluster import open_response
 from tests.e2e.extension_programs import register, running_extension, running_host

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.aggregationkit import Authority
+from tests.apiserver.aggregation.aggregationkit import Authority
 from tests.clients.toolchains import FETCH, install, run_suite, suite_folder
 from tests.docs.blocks import ROOT
 from tests.e2e.cluster import call

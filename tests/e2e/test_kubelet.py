@@ -18,7 +18,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
-from tests.apiserver.upstreams import machine_address
+from tests.apiserver.proxy.upstreams import machine_address
 from tests.e2e.conftest import generations_of
 from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.aggregationkit import Authority
+from tests.apiserver.aggregation.aggregationkit import Authority
 from tests.e2e.cluster import WATCH_TIMEOUT_SECONDS, call, open_response
 from tests.e2e.programs import Server, kubectls, run, start, stop
 from tests.storage.etcd_server import Member, running_member

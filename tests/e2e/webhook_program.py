@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.apiserver.https_server import HttpsServer
+from tests.apiserver.proxy.https_server import HttpsServer
 from tests.e2e.every_kind import Api, Tree
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"

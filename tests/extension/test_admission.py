@@ -18,8 +18,8 @@ from kapiserver.client import Client
 from kapiserver.extension import ApiServer
 from kapiserver.extension.admission import plugins
 from kapiserver.extension.delegation import Delegation
-from tests.apiserver.aggregationkit import Authority, resolver_file, tls_of
-from tests.apiserver.https_server import HttpsServer, Received, Reply
+from tests.apiserver.aggregation.aggregationkit import Authority, resolver_file, tls_of
+from tests.apiserver.proxy.https_server import HttpsServer, Received, Reply
 from tests.clock import ManualClock
 from tests.extension.databases import make_databases
 from tests.extension.servers import plain_config

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.https_server import HttpsServer, Reply, kubeconfig
+from tests.apiserver.proxy.https_server import HttpsServer, Reply, kubeconfig
 from tests.docs.blocks import ROOT
 from tests.e2e.programs import kubectls
 

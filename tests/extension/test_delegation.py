@@ -27,7 +27,7 @@ from kapiserver.extension.access import AllowedPaths
 from kapiserver.extension.delegation import Delegation
 from kapiserver.extension.host_cluster import find_host
 from kapiserver.extension.host_trust import HostTrust
-from tests.apiserver.aggregationkit import Authority
+from tests.apiserver.aggregation.aggregationkit import Authority
 from tests.clock import ManualClock
 from tests.extension.databases import make_databases
 from tests.extension.servers import plain_config

@@ -19,7 +19,7 @@ from kapiserver.extension.admission.reader import ReaderOfHost
 from kapiserver.extension.admission.reflector import Reflector
 from kapiserver.extension.host_cluster import HostCluster
 from kapiserver.storage.cache.offload import Offloader
-from tests.apiserver.https_server import HttpsServer, Received, Reply
+from tests.apiserver.proxy.https_server import HttpsServer, Received, Reply
 from tests.clock import ManualClock
 
 MAPS = "/api/v1/configmaps"

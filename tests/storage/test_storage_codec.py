@@ -49,7 +49,7 @@ from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.objects.object_codec import EncodingCache, ObjectCodec
 from kapiserver.storage.objects.store_registry import ROOT
 from tests import trees
-from tests.apiserver import customkit
+from tests.apiserver.customresources import customkit
 from tests.storage.etcd_server import shared_etcd
 from tests.storage.objectkit import JSON, PROTOBUF, SCHEME, StorageHarness
 

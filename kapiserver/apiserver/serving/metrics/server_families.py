@@ -1,7 +1,7 @@
 """The metrics of one server as families of the exposition, without those of the process.
 
 The names, types, labels and buckets are those of kube-apiserver;
-`tests/apiserver/kubernetes_metrics.py` has the list.
+`tests/apiserver/metrics/kubernetes_metrics.py` has the list.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from kapiserver.doctor.checks import INSTALLATION_CHECKS, SERVER_CHECKS
 
 _APISERVER = "kapiserver.apiserver"
 CONFIGURATION_FILES = {
-    "--authentication-config": f"{_APISERVER}.authentication.jwt_config",
+    "--authentication-config": f"{_APISERVER}.authentication.jwt.config",
     "--authorization-config": f"{_APISERVER}.authorization.configuration",
     "--authorization-policy-file": f"{_APISERVER}.authorization.abac",
     "--audit-policy-file": f"{_APISERVER}.audit.policy",

@@ -6,29 +6,12 @@ The names, types, labels and buckets are those of kube-apiserver;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from kapiserver.api.errors import NotRegistered
-from kapiserver.api.group import Deprecation, GroupVersion, find_deprecation
 from kapiserver.api.releases import NEWEST_MINOR
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.metrics import (
-    REQUEST_SECONDS,
-    RESPONSE_BYTES,
-    SLI_SECONDS,
-    AdmissionLabels,
-    MatchConditionLabels,
-    MutatingPolicyLabels,
-    PolicyLabels,
-    RequestLabels,
-    RequestSeries,
-    ResourceRequests,
-    RPCLabels,
-    SharedSeries,
-    StorageLabels,
-    WebhookLabels,
-)
+from kapiserver.apiserver.metrics import RPCLabels, StorageLabels
+from kapiserver.apiserver.serving.metrics.admission_families import admission_families
 from kapiserver.apiserver.serving.metrics.controller_families import (
     controller_families,
     workqueue_families,
@@ -38,13 +21,10 @@ from kapiserver.apiserver.serving.metrics.families import counts, histogram, num
 from kapiserver.apiserver.serving.metrics.flow_control_families import flow_control_families
 from kapiserver.apiserver.serving.metrics.peer_families import peer_families
 from kapiserver.apiserver.serving.metrics.reload_families import key_fetch_families, reload_families
+from kapiserver.apiserver.serving.metrics.request_families import RequestFamilies
 from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.apiserver.version import version_info, versions_of
-from kapiserver.metrics import Histogram
 
-_REQUEST_LABELS = (*RequestLabels._fields, "component")
-_SHARED_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
-_COMPONENT = "apiserver"
 _BUILD_LABELS = {
     "build_date": "buildDate",
     "compiler": "compiler",
@@ -68,10 +48,8 @@ class ServerFamilies:
         self._server = server
 
     def __iter__(self) -> Iterator[Family]:
-        yield from self._requests()
-        yield from self._deprecated_requests()
+        yield from RequestFamilies(self._server)
         yield self._build()
-        yield from self._latencies()
         if self._server.flow_control is not None:
             yield from flow_control_families(
                 self._server.flow_control, self._server.metrics.in_flight
@@ -81,8 +59,7 @@ class ServerFamilies:
         yield from self._reloads()
         yield self._versions()
         yield from encryption_families(self._server.metrics.encryption)
-        yield from self._admission()
-        yield from self._policies()
+        yield from admission_families(self._server.metrics)
         yield from self._audit()
         yield from self._storage()
         yield from workqueue_families(self._server.metrics.workqueues)
@@ -91,53 +68,6 @@ class ServerFamilies:
         if self._server.peers is not None:
             yield from peer_families(self._server.metrics.peers)
         yield from self._rpc()
-
-    def _requests(self) -> Iterator[Family]:
-        yield Family(
-            name="apiserver_request_total",
-            type="counter",
-            text="Requests by verb, resource, scope and status.",
-            labels=(*_REQUEST_LABELS, "code"),
-            series=(
-                ((*labels, _COMPONENT, str(status)), count)
-                for labels, series in self._series()
-                for status, count in list(series.statuses.items())
-            ),
-        )
-        yield Family(
-            name="apiserver_request_terminations_total",
-            type="counter",
-            text="Requests that the server ended in self-defence: they were too many, or took too "
-            "long.",
-            labels=(*_SHARED_LABELS, "code"),
-            series=(
-                ((*_shared_labels(labels), str(code)), count)
-                for (labels, code), count in list(
-                    self._server.metrics.requests.terminations.values.items()
-                )
-            ),
-        )
-        yield Family(
-            name="apiserver_longrunning_requests",
-            type="gauge",
-            text="Open watches and other streams.",
-            labels=_SHARED_LABELS,
-            series=(
-                (_shared_labels(labels), value)
-                for requests in self._resources()
-                for labels, value in list(requests.long_running.values.items())
-            ),
-        )
-        kinds = self._server.metrics.in_flight
-        yield Family(
-            name="apiserver_current_inflight_requests",
-            type="gauge",
-            text="Requests in flight, without watches.",
-            labels=("request_kind",),
-            series=[
-                ((kind.kind,), kind.executing.value) for kind in (kinds.mutating, kinds.reading)
-            ],
-        )
 
     def _build(self) -> Family:
         features = self._server.config.features
@@ -151,88 +81,6 @@ class ServerFamilies:
             labels=tuple(_BUILD_LABELS),
             series=[([version[field] for field in _BUILD_LABELS.values()], 1)],
         )
-
-    def _deprecated_requests(self) -> Iterator[Family]:
-        requested = {
-            (labels.group, labels.version, labels.resource, labels.subresource)
-            for labels, _ in self._series()
-            if labels.resource
-        }
-        yield Family(
-            name="apiserver_requested_deprecated_apis",
-            type="gauge",
-            text="1 for each deprecated version that was requested.",
-            labels=("group", "version", "resource", "subresource", "removed_release"),
-            series=(
-                ((*labels, f"1.{deprecation.removed_in}" if deprecation.removed_in else ""), 1)
-                for labels in sorted(requested)
-                if (deprecation := self._deprecation(*labels)) is not None
-            ),
-        )
-
-    def _deprecation(
-        self, group: str, version: str, name: str, subresource: str
-    ) -> Deprecation | None:
-        """Return the deprecation of a version of a resource; None if it is not deprecated. A
-        subresource of another kind has a life cycle of its own."""
-        group_version = GroupVersion(group, version)
-        try:
-            resource = self._server.scheme.resource(group_version, name)
-        except NotRegistered:  # its definition is gone
-            return None
-        if any(each.kind for each in resource.subresources if each.name == subresource):
-            return None
-        return find_deprecation(resource, group_version)
-
-    def _latencies(self) -> Iterator[Family]:
-        yield Family(
-            name="apiserver_request_duration_seconds",
-            type="histogram",
-            text="Seconds from the request's head to the end of its response; no watches.",
-            labels=_REQUEST_LABELS,
-            series=(
-                ((*labels, _COMPONENT), series.seconds)
-                for labels, series in self._series()
-                if any(series.seconds.counts)
-            ),
-            bounds=REQUEST_SECONDS,
-        )
-        yield Family(
-            name="apiserver_request_sli_duration_seconds",
-            type="histogram",
-            text="Seconds of a request without the time in admission webhooks and queues; no "
-            "watches.",
-            labels=_SHARED_LABELS,
-            series=(
-                (_shared_labels(labels), shared.sli_seconds)
-                for labels, shared in self._shared()
-                if any(shared.sli_seconds.counts)
-            ),
-            bounds=SLI_SECONDS,
-        )
-        yield Family(
-            name="apiserver_response_sizes",
-            type="histogram",
-            text="Bytes of the bodies that GET and LIST returned.",
-            labels=_SHARED_LABELS,
-            series=(
-                (_shared_labels(labels), shared.body_bytes)
-                for labels, shared in self._shared()
-                if any(shared.body_bytes.counts)
-            ),
-            bounds=RESPONSE_BYTES,
-        )
-
-    def _resources(self) -> Sequence[ResourceRequests]:
-        return [*self._server.metrics.requests.resources.values()]
-
-    def _series(self) -> Iterator[tuple[RequestLabels, RequestSeries]]:
-        for requests in self._resources():
-            yield from list(requests.series.items())
-
-    def _shared(self) -> Iterator[tuple[RequestLabels, SharedSeries]]:
-        for requests in self._resources():
-            yield from list(requests.shared.items())
 
     def _authentication(self) -> Iterator[Family]:
         metrics = self._server.metrics
@@ -332,82 +180,6 @@ class ServerFamilies:
             series=[((), metrics.audit_rejections)],
         )
 
-    def _admission(self) -> Iterator[Family]:
-        yield histogram(
-            "apiserver_admission_controller_admission_duration_seconds",
-            "Seconds that one admission plugin took for one request.",
-            AdmissionLabels._fields,
-            self._server.metrics.admission_seconds,
-        )
-        yield from self._webhooks()
-        yield from self._match_conditions()
-
-    def _webhooks(self) -> Iterator[Family]:
-        metrics = self._server.metrics.webhooks
-        prefix = "apiserver_admission_webhook"
-        yield histogram(
-            f"{prefix}_admission_duration_seconds",
-            "Seconds that one call of an admission webhook took.",
-            WebhookLabels._fields,
-            metrics.seconds,
-        )
-        yield Family(
-            name=f"{prefix}_request_total",
-            type="counter",
-            text="Calls of admission webhooks by status code.",
-            labels=(*WebhookLabels._fields, "code"),
-            series=[
-                ((*labels, str(code)), count)
-                for (labels, code), count in metrics.requests.values.items()
-            ],
-        )
-        yield Family(
-            name=f"{prefix}_rejection_count",
-            type="counter",
-            text="Requests that an admission webhook rejected, or that failed with its call.",
-            labels=("name", "type", "operation", "error_type", "rejection_code"),
-            series=[
-                ((labels.name, labels.type, labels.operation, error_type, str(code)), count)
-                for (labels, error_type, code), count in metrics.rejections.values.items()
-            ],
-        )
-        yield numbers(
-            "counter",
-            f"{prefix}_fail_open_count",
-            "Failed calls of admission webhooks whose failurePolicy is Ignore.",
-            ("name", "type"),
-            metrics.failed_open,
-        )
-
-    def _match_conditions(self) -> Iterator[Family]:
-        metrics = self._server.metrics.match_conditions
-        for name, text, counter in (
-            ("evaluation_errors", "Match conditions that failed.", metrics.errors),
-            ("exclusions", "Requests that match conditions excluded.", metrics.exclusions),
-        ):
-            full_name = f"apiserver_admission_match_condition_{name}_total"
-            yield numbers("counter", full_name, text, MatchConditionLabels._fields, counter)
-
-    def _policies(self) -> Iterator[Family]:
-        metrics = self._server.metrics
-        histograms: tuple[tuple[str, Sequence[str], Histogram[Any]], ...] = (
-            ("validating", PolicyLabels._fields, metrics.validating_policy_seconds),
-            ("mutating", MutatingPolicyLabels._fields, metrics.mutating_policy_seconds),
-        )
-        for kind, labels, observed in histograms:
-            yield counts(
-                f"apiserver_{kind}_admission_policy_check_total",
-                f"Decisions of expressions of {kind} admission policies, by action taken.",
-                labels,
-                observed,
-            )
-            yield histogram(
-                f"apiserver_{kind}_admission_policy_check_duration_seconds",
-                f"Seconds that an expression of a {kind} admission policy took.",
-                labels,
-                observed,
-            )
-
     def _storage(self) -> Iterator[Family]:
         yield histogram(
             "etcd_request_duration_seconds",
@@ -497,7 +269,3 @@ class ServerFamilies:
             _RPC_LABELS,
             metrics.handled,
         )
-
-
-def _shared_labels(labels: RequestLabels) -> Sequence[str]:
-    return (labels.verb, *labels[2:], _COMPONENT)

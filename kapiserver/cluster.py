@@ -27,10 +27,9 @@ from kapiserver.apiserver.authentication.chain import Access, Authentication
 from kapiserver.apiserver.authentication.service_accounts.tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.config import Config, SimulationSettings, StoreSettings
+from kapiserver.apiserver.config import Config, SimulationSettings
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
-from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.flowcontrol.flow_control import make_flow_control
 from kapiserver.apiserver.health import server_health
@@ -38,12 +37,19 @@ from kapiserver.apiserver.http_client.upstreams import Upstreams
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.certificates.csr_signing import check_signing_files
 from kapiserver.controllers.descriptor import ControllerDescriptor
 from kapiserver.host import Host
 from kapiserver.parts import DEFAULT_PARTS, Parts
-from kapiserver.server_parts import compose, make_audit, new_client
+from kapiserver.server_parts import (
+    compose,
+    make_audit,
+    make_encryption,
+    make_tracer,
+    media_types,
+    new_client,
+    started,
+)
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.encryption.transformers import EncryptionRules
@@ -54,7 +60,6 @@ from kapiserver.storage.wrappers.metered_store import MeteredStore
 if TYPE_CHECKING:
     from kapiserver.apiserver.peers.peer_proxy import PeerProxy
     from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet
-    from kapiserver.apiserver.tracing.tracer import Tracer
     from kapiserver.apiserver.ui.page import Page
     from kapiserver.storage.encryption.file import EncryptionFile
 
@@ -99,7 +104,7 @@ async def open_cluster(
         config, parts = _simulating(config, parts)
     check_signing_files(config.controller_manager)
     basis = _basis(config, parts, host)
-    async with _started(basis.encryption), _open_store(config, parts, host, basis.clock) as store:
+    async with started(basis.encryption), _open_store(config, parts, host, basis.clock) as store:
         observe = basis.metrics.storage_observer(basis.scheme.resource_at)
         kv = MeteredStore(store, observe, root=config.store.key_root)
         cluster = _connect(config, parts, host, basis, kv)
@@ -147,19 +152,6 @@ async def _open_store(config: Config, parts: Parts, host: Host, clock: Clock) ->
         await parts.kv.close()
 
 
-@asynccontextmanager
-async def _started(encryption: EncryptionFile | None) -> AsyncIterator[None]:
-    """Call the plugins of KMS providers until the block ends."""
-    if encryption is None:
-        yield
-        return
-    await encryption.start()
-    try:
-        yield
-    finally:
-        await encryption.close()
-
-
 class _Basis(Struct, frozen=True, kw_only=True):
     """The parts of a cluster that need no store."""
 
@@ -180,12 +172,12 @@ def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
         *(added.group for added in parts.computed_groups),
     ]
     scheme = make_scheme(config.features, added_groups)
-    encryption = _encryption(config.store, clock, metrics, scheme)
+    encryption = make_encryption(config.store, clock, metrics, scheme)
     return _Basis(
         clock=clock,
         offloader=parts.offloader or host.offloader,
         scheme=scheme,
-        codecs=CodecFactory(scheme, _media_types(config.features.feature_gates)),
+        codecs=CodecFactory(scheme, media_types(config.features.feature_gates)),
         metrics=metrics,
         account_tokens=_service_account_tokens(config, parts.access, clock),
         encryption=encryption,
@@ -228,7 +220,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         health=server_health(config, kv, custom_resources, encryption, rbac=rbac is not None),
         metrics=metrics,
         audit=parts.audit or make_audit(config.audit, basis.codecs, clock, metrics),
-        tracer=_tracer(config),
+        tracer=make_tracer(config.debugging),
         authenticator=authentication.authenticator,
         service_account_tokens=basis.account_tokens,
         authorizer=authorizer,
@@ -309,26 +301,12 @@ def _local_kubelet(settings: SimulationSettings, clock: Clock) -> LocalKubelet |
     return SimulatedKubelet(clock, has_host_access=settings.simulate_host_access)
 
 
-def _tracer(config: Config) -> Tracer | None:
-    if config.debugging.tracing_config_file is None:
-        return None
-    from kapiserver.apiserver.tracing.tracer import make_tracer  # loads OpenTelemetry
-
-    return make_tracer(config.debugging.tracing_config_file)
-
-
 def _page(config: Config, parts: Parts) -> Page | None:
     if not config.serving.enable_ui:
         return None
     from kapiserver.apiserver.ui.page import Page  # reads the files of the page
 
     return Page(tuple(parts.page_features))
-
-
-def _media_types(gates: FeatureGates) -> Sequence[MediaType]:
-    if "CBORServingAndStorage" in gates:
-        return MEDIA_TYPES
-    return [media for media in MEDIA_TYPES if media is not CBOR]
 
 
 def _service_account_tokens(
@@ -361,28 +339,3 @@ def _converter(stores: StoreRegistry) -> Converter:
         return await ConversionWebhooks(stores).convert(definition, objects, version)
 
     return convert
-
-
-def _encryption(
-    settings: StoreSettings, clock: Clock, metrics: Metrics, scheme: Scheme
-) -> EncryptionFile | None:
-    if settings.encryption_provider_config is None:
-        return None
-    from kapiserver.storage.encryption.file import EncryptionFile  # loads a YAML parser
-
-    root = f"{settings.key_root}/"
-
-    def resource_of(key: str) -> str:
-        resource = scheme.resource_at(key.removeprefix(root))
-        if resource is None:
-            return ""
-        return f"{resource.name}.{resource.group}" if resource.group else resource.name
-
-    return EncryptionFile(
-        settings.encryption_provider_config,
-        clock,
-        is_reloaded=settings.encryption_provider_config_automatic_reload,
-        reloads=metrics.encryption_reloads,
-        metrics=metrics.encryption,
-        resource_of=resource_of,
-    )

@@ -14,27 +14,12 @@ from kapiserver.apiserver.feature_gates import FeatureGates, parse_feature_gates
 from kapiserver.apiserver.serving.tls.settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor, versions_of
 from kapiserver.controllers.registry import REGISTRY, enabled_controllers
-from kapiserver.flags.backends import backend_pairs
-from kapiserver.flags.certificates import CLUSTER_SIGNERS
+from kapiserver.flags.audit import check_audit_batches
 from kapiserver.flags.debugging import flag_texts
+from kapiserver.flags.pairs import check_pairs, flag
 from kapiserver.flags.storage import storage_of
 from kapiserver.flags.values import DEFAULTS
 from kapiserver.storage.backends import backend_of
-
-_PAIRS = (
-    ("tls_cert_file", "tls_private_key_file"),
-    ("cluster_signing_cert_file", "cluster_signing_key_file"),
-    *(
-        (f"cluster_signing_{name}_cert_file", f"cluster_signing_{name}_key_file")
-        for name in (signer.replace("-", "_") for signer in CLUSTER_SIGNERS)
-    ),
-    *backend_pairs(),
-)
-"""Pairs of options that must be set together."""
-
-
-def _flag(option: str) -> str:
-    return f"--{option.replace('_', '-')}"
 
 
 def _check_authentication(options: argparse.Namespace) -> None:
@@ -61,30 +46,12 @@ def _check_authentication(options: argparse.Namespace) -> None:
         )
 
 
-def _check_audit_batches(options: argparse.Namespace) -> None:
-    """Check what kube-apiserver checks of the batches of a backend. Raises ValueError."""
-    for backend in ("log", "webhook"):
-        prefix = f"audit_{backend}_batch_throttle"
-        if getattr(options, f"audit_{backend}_mode") != "batch":
-            continue
-        if not getattr(options, f"{prefix}_enable"):
-            continue
-        for name in ("qps", "burst"):
-            value = getattr(options, f"{prefix}_{name}")
-            if value <= 0:
-                text = "QPS" if name == "qps" else name
-                raise ValueError(
-                    f"invalid audit batch {backend} throttle {text} {value:g}, must be a positive "
-                    "number"
-                )
-
-
 def config_of(options: argparse.Namespace) -> Config:
     """Return the settings of parsed flags. Raises ValueError for flags that contradict each
     other or lack a flag they need."""
-    _check_pairs(options)
+    check_pairs(options)
     _check_authentication(options)
-    _check_audit_batches(options)
+    check_audit_batches(options)
     _check_names(options)
     storage = storage_of(options)
     _check_workers_and_rpc(options, storage)
@@ -115,25 +82,12 @@ def config_of(options: argparse.Namespace) -> Config:
     )
 
 
-def _check_pairs(options: argparse.Namespace) -> None:
-    for first, second in _PAIRS:
-        if bool(getattr(options, first)) != bool(getattr(options, second)):
-            raise ValueError(f"{_flag(first)} and {_flag(second)} must be set together")
-    if options.encryption_provider_config_automatic_reload and (
-        options.encryption_provider_config is None
-    ):
-        raise ValueError(
-            "--encryption-provider-config-automatic-reload must be set with "
-            "--encryption-provider-config"
-        )
-
-
 def _check_peers(options: argparse.Namespace, feature_gates: FeatureGates) -> None:
     """Check that flags of peers have the gate that they need. Raises ValueError."""
     gate = "UnknownVersionInteroperabilityProxy"
     for name in ("peer_ca_file", "peer_advertise_ip", "peer_advertise_port"):
         if getattr(options, name) and gate not in feature_gates:
-            raise ValueError(f"{_flag(name)} requires {gate} feature to be turned on")
+            raise ValueError(f"{flag(name)} requires {gate} feature to be turned on")
 
 
 def _check_names(options: argparse.Namespace) -> None:

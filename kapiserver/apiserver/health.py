@@ -254,13 +254,7 @@ def server_health(
         if not custom_resources.synced:
             raise Unhealthy("the definitions of custom resources are not loaded")
 
-    async def check_kms() -> None:
-        problem = await encryption.problem() if encryption is not None else ""
-        if problem:
-            raise Unhealthy(problem)
-
-    has_kms = encryption is not None and encryption.has_health_check
-    kms: Mapping[str, HealthCheck] = {"kms-providers": check_kms} if has_kms else {}
+    kms = kms_checks(encryption)
     return Health(
         alive={"log": check_log, "etcd": check_store},
         working=kms,
@@ -268,6 +262,19 @@ def server_health(
         hooks=[hook for hook in HOOKS if present.get(hook, True)],
         conditions={CRD_HOOK: lambda: custom_resources.synced},
     )
+
+
+def kms_checks(encryption: EncryptionFile | None) -> Mapping[str, HealthCheck]:
+    """Return the check of the plugins of KMS providers, by name; none without such providers."""
+    if encryption is None or not encryption.has_health_check:
+        return {}
+
+    async def check_kms() -> None:
+        problem = await encryption.problem()
+        if problem:
+            raise Unhealthy(problem)
+
+    return {"kms-providers": check_kms}
 
 
 async def _single_check_response(check: HealthCheck) -> Response:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kapiserver.apiserver.config import SECTIONS, Config
+from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.output import STANDARD_OUTPUT
 from kapiserver.apiserver.serving.process import logs
 from kapiserver.apiserver.serving.process.event_loop import loop_factory
@@ -21,14 +22,18 @@ from kapiserver.apiserver.serving.process.signals import ServerSignals
 from kapiserver.extension.delegation import Delegation
 from kapiserver.extension.resources import Resource
 from kapiserver.extension.serving import RunningServer, serve
+from kapiserver.flags import add_feature_gates_flag
 from kapiserver.flags.admission import add_admission_plugin_flags
 from kapiserver.flags.aggregation import add_service_resolver_flag
-from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
+from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags, check_audit_batches
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags
+from kapiserver.flags.debugging import add_debugging_flags, flag_texts
 from kapiserver.flags.delegation import add_delegation_flags
+from kapiserver.flags.logs import add_logging_flags
+from kapiserver.flags.pairs import check_pairs
 from kapiserver.flags.serving import add_address_flags
-from kapiserver.flags.storage import add_storage_flags, storage_of
+from kapiserver.flags.storage import add_encryption_flags, add_storage_flags, storage_of
 
 if TYPE_CHECKING:
     from kapiserver.extension.controllers.controller import Controller
@@ -72,19 +77,22 @@ def _parser(resources: Sequence[Resource[Any]]) -> argparse.ArgumentParser:
     audit = parser.add_argument_group("audit")
     add_audit_flags(audit)
     add_audit_webhook_flags(audit)
-    add_storage_flags(parser.add_argument_group("storage"))
+    storage = parser.add_argument_group("storage")
+    add_storage_flags(storage)
+    add_encryption_flags(storage)
     add_backend_flags(parser)
-    parser.add_argument(
-        "-v", "--verbose", action="count", default=0,
-        help="Log each request to standard error; -vv logs debug messages too. By default (0) "
-        "only warnings and errors are logged.",
-    )  # fmt: skip
+    add_feature_gates_flag(parser.add_argument_group("features"))
+    add_debugging_flags(parser.add_argument_group("debugging"))
+    add_logging_flags(parser)
+    parser.set_defaults(flags=parser._actions)
     return parser
 
 
 def config_of(options: argparse.Namespace) -> Config:
     """Return the settings of parsed flags. Raises ValueError for flags that contradict each
     other."""
+    check_pairs(options)
+    check_audit_batches(options)
     own = frozenset(Delegation.__struct_fields__)
     settings = {
         name: value for name, value in vars(options).items() if name in SECTIONS and name not in own
@@ -96,6 +104,8 @@ def config_of(options: argparse.Namespace) -> Config:
         cert_dir=options.cert_dir or options.data_dir / "certificates",
         kubeconfig_out=options.data_dir / "kubeconfig",
         tls_sni_cert_key=tuple(options.tls_sni_cert_key),
+        feature_gates=parse_feature_gates(",".join(options.feature_gates)),
+        flags=tuple(flag_texts(options)),
         verbosity=options.verbose,
     )
 
@@ -113,7 +123,10 @@ def _serve(
 ) -> None:
     use_one_heap()
     config = config_of(options)
-    logs.set_up(logs.Verbosity(config.serving.verbosity))
+    logs.set_up(
+        logs.Verbosity(config.serving.verbosity, config.serving.vmodule),
+        config.serving.logging_format,
+    )
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve_until_signal(resources, controllers, config, delegation_of(options)))

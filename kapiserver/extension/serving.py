@@ -28,7 +28,7 @@ from kapiserver.apiserver.customresources.custom_resources import CustomResource
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.filters.recovery import error_response
-from kapiserver.apiserver.health import Health, check_log
+from kapiserver.apiserver.health import ENCRYPTION_HOOK, Health, check_log, kms_checks
 from kapiserver.apiserver.http_client.upstreams import Upstreams
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.serving.kubeconfig import write_if_space
@@ -45,7 +45,15 @@ from kapiserver.extension.resources import Resource
 from kapiserver.extension.stores import Stores, open_stores
 from kapiserver.extension.virtual_store import Place, virtual_stores
 from kapiserver.host import Host
-from kapiserver.server_parts import compose, make_audit, new_client
+from kapiserver.server_parts import (
+    compose,
+    make_audit,
+    make_encryption,
+    make_tracer,
+    media_types,
+    new_client,
+    started,
+)
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.store_registry import StoreHooks, StoreRegistry
@@ -55,6 +63,7 @@ if TYPE_CHECKING:
     from kapiserver.extension.admission.plugins import DelegatedAdmission
     from kapiserver.extension.controllers.controller import Controller
     from kapiserver.extension.controllers.manager import RunningControllers
+    from kapiserver.storage.encryption.file import EncryptionFile
 
 _SHARED_GROUPS = tuple(group for group in GROUPS if group.name == "autoscaling")
 """The groups whose kinds are bodies of subresources: Scale. They are not served."""
@@ -94,17 +103,24 @@ async def serve(
     async with AsyncExitStack() as stack:
         config, certificates = _with_certificates(config or Config(), stack)
         host, clock = Host(config), clock or SystemClock()
-        kinds = declared_kinds(resources)
+        kinds, metrics = declared_kinds(resources), Metrics()
+        scheme = Scheme(_SHARED_GROUPS, is_enabled=lambda *_: False)
+        scheme.custom = kinds
+        encryption = make_encryption(config.store, clock, metrics, scheme)
+        await stack.enter_async_context(started(encryption))
         basis = _Basis(
             config=config,
             clock=clock,
             host=host,
+            scheme=scheme,
+            metrics=metrics,
+            encryption=encryption,
             stores=await stack.enter_async_context(open_stores(resources, host, config, clock)),
             files=FileWatch(SystemClock()),
             access=_make_access(config, clock, delegation),
             admission=await _open_admission(delegation, config, clock, host, kinds, stack),
         )
-        server = _make(basis, kinds)
+        server = _make(basis)
         stack.callback(server.stores.stop)
         stack.enter_context(host.memory_limit.subscribe(server.stores.free_memory))
         http = host.http_server(compose(server, FILTERS), functools.partial(error_response, server))
@@ -151,20 +167,22 @@ class _Basis(Struct, frozen=True, kw_only=True):
     config: Config
     clock: Clock
     host: Host
+    scheme: Scheme
+    metrics: Metrics
+    encryption: EncryptionFile | None
     stores: Stores
     files: FileWatch
     access: Access
     admission: DelegatedAdmission | None
 
 
-def _make(basis: _Basis, kinds: CustomKinds) -> Server:
-    """Return the parts of the server, connected."""
+def _make(basis: _Basis) -> Server:
+    """Return the parts of the server, connected. Raises ValueError and OSError for an unusable
+    setting or file."""
     config, clock, offloader = basis.config, basis.clock, basis.host.offloader
-    metrics = Metrics()
-    scheme = Scheme(_SHARED_GROUPS, is_enabled=lambda *_: False)
-    scheme.custom = kinds
-    codecs = CodecFactory(scheme)
-    stores = _stores(basis, scheme, codecs, metrics)
+    scheme, metrics = basis.scheme, basis.metrics
+    codecs = CodecFactory(scheme, media_types(config.features.feature_gates))
+    stores = _stores(basis, codecs)
     hosted = basis.admission.plugins if basis.admission is not None else ()
     plugins = AdmissionPlugins(hosted, config, clock, metrics, basis.files, offloader)
     return Server(
@@ -179,13 +197,14 @@ def _make(basis: _Basis, kinds: CustomKinds) -> Server:
         api_services=APIServices(scheme, stores),
         back_ends=LazyBackEnds(config.aggregation, stores, offloader, basis.files).get,
         new_client=new_client,
-        health=_health(basis.stores, basis.admission),
+        health=_health(basis),
         metrics=metrics,
         audit=make_audit(config.audit, codecs, clock, metrics),
+        tracer=make_tracer(config.debugging),
         authenticator=basis.access.authenticator,
         authorizer=basis.access.authorizer,
-        calls=call_handlers(kinds),
-        subresources=subresource_handlers(kinds),
+        calls=call_handlers(scheme.custom),
+        subresources=subresource_handlers(scheme.custom),
         memory_limit=basis.host.memory_limit,
         plugin_chain=plugins.chain,
     )
@@ -228,9 +247,9 @@ async def _open_admission(
     return await stack.enter_async_context(open_admission(basis))
 
 
-def _stores(basis: _Basis, scheme: Scheme, codecs: CodecFactory, metrics: Metrics) -> StoreRegistry:
-    root = basis.config.store.key_root
-    observe = metrics.storage_observer(scheme.resource_at)
+def _stores(basis: _Basis, codecs: CodecFactory) -> StoreRegistry:
+    root, scheme = basis.config.store.key_root, basis.scheme
+    observe = basis.metrics.storage_observer(scheme.resource_at)
     own: dict[tuple[str, str], KV] = {
         name: MeteredStore(kv, observe, root=root) for name, kv in basis.stores.own.items()
     }
@@ -245,11 +264,14 @@ def _stores(basis: _Basis, scheme: Scheme, codecs: CodecFactory, metrics: Metric
         basis.clock,
         basis.host.offloader,
         root=root,
+        encryption=basis.encryption.encryption if basis.encryption is not None else None,
         hooks=lambda _: StoreHooks(kv=own),
     )
 
 
-def _health(stores: Stores, admission: DelegatedAdmission | None) -> Health:
+def _health(basis: _Basis) -> Health:
+    stores, admission = basis.stores, basis.admission
+
     async def check_stores() -> None:
         for kv in stores:
             await kv.current_revision()
@@ -258,26 +280,33 @@ def _health(stores: Stores, admission: DelegatedAdmission | None) -> Health:
         for kv in stores:
             await kv.writable()
 
+    kms = kms_checks(basis.encryption)
     synced = {"informer-sync": admission.check_synced} if admission is not None else {}
+    is_reloaded = basis.config.store.encryption_provider_config_automatic_reload
     return Health(
         alive={"log": check_log, "etcd": check_stores},
-        ready={"etcd-readiness": check_writes, **synced},
-        hooks=(START_HOOK,),
+        working=kms,
+        ready={"etcd-readiness": check_writes, **kms, **synced},
+        hooks=(*([ENCRYPTION_HOOK] if is_reloaded else []), START_HOOK),
     )
 
 
 async def _start(server: Server, basis: _Basis, stack: AsyncExitStack) -> None:
     """Start what runs beside the requests."""
-    files, access = basis.files, basis.access
+    files, access, encryption = basis.files, basis.access, basis.encryption
+    if encryption is not None:
+        files.add_files(encryption.files, encryption.reload)
     files.start()
     stack.callback(files.stop)
+    if server.tracer is not None:
+        stack.push_async_callback(server.tracer.close)
     if server.audit is not None:
         server.audit.start()
         stack.push_async_callback(server.audit.stop)
     await access.start()
     stack.push_async_callback(access.stop)
     await server.stores.load_token_codec()
-    server.health.finish(START_HOOK)
+    server.health.finish(ENCRYPTION_HOOK, START_HOOK)
 
 
 async def _listen(

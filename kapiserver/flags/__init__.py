@@ -29,7 +29,7 @@ from kapiserver.flags.peers import add_peer_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.serving import add_address_flags, add_shutdown_flags
 from kapiserver.flags.simulation import add_simulation_flags
-from kapiserver.flags.storage import add_storage_flags
+from kapiserver.flags.storage import add_encryption_flags, add_storage_flags
 from kapiserver.flags.values import (
     DEFAULTS,
     boolean,
@@ -70,6 +70,14 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(flags=parser._actions)
 
 
+def add_feature_gates_flag(group: argparse._ArgumentGroup) -> None:
+    """Add the flag of feature gates."""
+    group.add_argument(
+        "--feature-gates", action="append", default=[], metavar="NAME=BOOL,...",
+        help=f"Feature gates to turn on or off. May be repeated. Gates: {feature_gates_help()}.",
+    )  # fmt: skip
+
+
 def add_kube_apiserver_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the program kube-apiserver of `kapiserver envtest`."""
     add_serve_flags(parser)
@@ -107,12 +115,6 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="Number of processes that share the port, from 1 to 256. More than one needs "
         "--etcd-servers. They divide --max-requests-inflight and --max-mutating-requests-inflight "
         "among them. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--permit-port-sharing", type=boolean, nargs="?", const=True,
-        default=DEFAULTS.permit_port_sharing, metavar="BOOL",
-        help="Listen on the ports together with other servers that have this flag "
-        "(SO_REUSEPORT), so that a new server starts before the old one stops. Default: false.",
     )  # fmt: skip
     add_shutdown_flags(group)
     group.add_argument(
@@ -152,10 +154,7 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
         "GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha. May be repeated. "
         "Default: stable versions are on, alpha and beta versions are off.",
     )  # fmt: skip
-    group.add_argument(
-        "--feature-gates", action="append", default=[], metavar="NAME=BOOL,...",
-        help=f"Feature gates to turn on or off. May be repeated. Gates: {feature_gates_help()}.",
-    )  # fmt: skip
+    add_feature_gates_flag(group)
     group.add_argument(
         "--emulated-version", action="append", default=[], metavar="VERSION",
         help="Kubernetes release to emulate, such as 1.34 or kube=1.34, from "
@@ -193,17 +192,7 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         "--event-ttl", type=seconds, default=3600.0, metavar="DURATION",
         help="How long Events are kept, such as 90m or 1h30m, in full seconds. Default: 1h.",
     )  # fmt: skip
-    group.add_argument(
-        "--encryption-provider-config", type=Path, metavar="FILE",
-        help="File with an EncryptionConfiguration: the resources to encrypt in storage, and "
-        "the providers and keys to encrypt them with. Default: nothing is encrypted.",
-    )  # fmt: skip
-    group.add_argument(
-        "--encryption-provider-config-automatic-reload", type=boolean, nargs="?", const=True,
-        default=False, metavar="BOOL",
-        help="Read --encryption-provider-config, which it needs, again when it changes and use "
-        "what changed. Default: false.",
-    )  # fmt: skip
+    add_encryption_flags(group)
 
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:

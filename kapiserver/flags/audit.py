@@ -144,3 +144,21 @@ def _add_version_and_truncation(group: argparse._ArgumentGroup, backend: str) ->
         help=f"The largest batch of the {backend}, if truncation is enabled; at least as large "
         "as the largest event. Default: %(default)s.",
     )  # fmt: skip
+
+
+def check_audit_batches(options: argparse.Namespace) -> None:
+    """Check what kube-apiserver checks of the batches of a backend. Raises ValueError."""
+    for backend in ("log", "webhook"):
+        prefix = f"audit_{backend}_batch_throttle"
+        if getattr(options, f"audit_{backend}_mode") != "batch":
+            continue
+        if not getattr(options, f"{prefix}_enable"):
+            continue
+        for name in ("qps", "burst"):
+            value = getattr(options, f"{prefix}_{name}")
+            if value <= 0:
+                text = "QPS" if name == "qps" else name
+                raise ValueError(
+                    f"invalid audit batch {backend} throttle {text} {value:g}, must be a positive "
+                    "number"
+                )

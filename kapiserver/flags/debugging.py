@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.api.scalar_types import format_duration
+from kapiserver.flags.logs import module_levels
 from kapiserver.flags.values import DEFAULTS, boolean, positive_seconds, seconds
 
 
@@ -42,6 +43,8 @@ def _text(action: argparse.Action, value: Any) -> str:
         return str(value).lower()
     if action.type in (seconds, positive_seconds) and isinstance(value, float):
         return format_duration(round(value * 1e9))
+    if action.type is module_levels:
+        return ",".join(f"{pattern}={level}" for pattern, level in value)
     if isinstance(value, list | tuple):
         return f"[{','.join(map(str, value))}]"
     return str(value)

@@ -18,6 +18,12 @@ def add_address_flags(group: argparse._ArgumentGroup) -> None:
         "--secure-port", type=port, default=6443, metavar="PORT",
         help="Port for HTTPS, from 0 to 65535; 0 picks a free port. Default: %(default)s.",
     )  # fmt: skip
+    group.add_argument(
+        "--permit-port-sharing", type=boolean, nargs="?", const=True,
+        default=DEFAULTS.permit_port_sharing, metavar="BOOL",
+        help="Listen on the ports together with other servers that have this flag "
+        "(SO_REUSEPORT), so that a new server starts before the old one stops. Default: false.",
+    )  # fmt: skip
     _add_http2_flags(group)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kapiserver.flags.values import DEFAULTS, names, seconds
+from kapiserver.flags.values import DEFAULTS, boolean, names, seconds
 
 
 def add_storage_flags(group: argparse._ArgumentGroup) -> None:
@@ -36,6 +36,21 @@ def add_storage_flags(group: argparse._ArgumentGroup) -> None:
         default=DEFAULTS.etcd_compaction_interval,
         help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
         "watches and list pages need them. 0 keeps them all. Default: 5m.",
+    )  # fmt: skip
+
+
+def add_encryption_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags of encryption at rest."""
+    group.add_argument(
+        "--encryption-provider-config", type=Path, metavar="FILE",
+        help="File with an EncryptionConfiguration: the resources to encrypt in storage, and "
+        "the providers and keys to encrypt them with. Default: nothing is encrypted.",
+    )  # fmt: skip
+    group.add_argument(
+        "--encryption-provider-config-automatic-reload", type=boolean, nargs="?", const=True,
+        default=False, metavar="BOOL",
+        help="Read --encryption-provider-config, which it needs, again when it changes and use "
+        "what changed. Default: false.",
     )  # fmt: skip
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
-import queue
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,61 +16,18 @@ from kapiserver.apiserver.tracing.trace_context import Parent, parse_traceparent
 from kapiserver.spans import Trace, TraceContext, span, trace_headers
 from tests.apiserver.admission.hookkit import hook_credentials, rule, running_hook
 from tests.apiserver.conftest import Server
+from tests.apiserver.trace_collector import Collector, configuration, running_collector
 
-trace_service = pytest.importorskip(
-    "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="no extra `tracing`"
-)
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT_ID = "00f067aa0ba902b7"
 SAMPLED = f"00-{TRACE_ID}-{PARENT_ID}-01"
 NOT_SAMPLED = f"00-{TRACE_ID}-{PARENT_ID}-00"
 
 
-class Collector(http.server.ThreadingHTTPServer):
-    """Receives spans by OTLP over HTTP."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        self.spans: queue.Queue[Any] = queue.Queue()
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def all_spans(self) -> list[Any]:
-        """The spans that have arrived."""
-        return [self.spans.get_nowait() for _ in range(self.spans.qsize())]
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.headers.get("Content-Encoding") == "gzip":
-            raise AssertionError("the exporter does not compress by default")
-        assert self.path == "/v1/traces"
-        for resource in trace_service.ExportTraceServiceRequest.FromString(body).resource_spans:
-            names = {each.key: each.value.string_value for each in resource.resource.attributes}
-            assert names == {"service.name": "apiserver"}
-            for scope in resource.scope_spans:
-                for each in scope.spans:
-                    self.server.spans.put(each)
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     """A collector for one test."""
-    with Collector() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    yield from running_collector()
 
 
 @pytest.fixture
@@ -84,10 +38,7 @@ def traced(
 
     def start(rate: int = 0, **settings: Any) -> Server:
         file = tmp_path / "tracing.yaml"
-        file.write_text(
-            "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
-            f"endpoint: 127.0.0.1:{collector.server_port}\nsamplingRatePerMillion: {rate}\n"
-        )
+        file.write_text(configuration(collector, rate))
         return make_server(tracing_config_file=file, **settings)
 
     return start

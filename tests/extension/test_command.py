@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from kapiserver.extension import ApiServer
 from tests.apiserver.proxy.https_server import HttpsServer, Reply, kubeconfig
 from tests.docs.blocks import ROOT
 from tests.e2e.programs import kubectls
+from tests.extension.databases import make_databases
 
 PROGRAM = ROOT / "tests" / "extension" / "databases.py"
 IMPORT = """
@@ -60,7 +63,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory, webhook: HttpsServer) -> I
         sys.executable, PROGRAM, "--data-dir", folder, "--secure-port", "0",
         "--audit-policy-file", folder / "policy.yaml",
         "--audit-webhook-config-file", folder / "webhook.yaml",
-        "--audit-webhook-mode", "blocking",
+        "--audit-webhook-mode", "blocking", "--vmodule", "workqueue=1", "--profiling=false",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -113,6 +116,13 @@ def test_audit_webhook(kubectl: Kubectl, webhook: HttpsServer) -> None:
     assert [item["responseStatus"]["code"] for item in of_request] == [404]
 
 
+def test_debugging(kubectl: Kubectl) -> None:
+    """The flags are at /flagz, and profiles can be turned off."""
+    flags = kubectl("get", "--raw", "/flagz")
+    assert re.search(r"^vmodule\W+workqueue=1$", flags, re.MULTILINE), flags
+    assert "NotFound" in kubectl("get", "--raw", "/debug/pprof/")
+
+
 def test_bad_flags(tmp_path: Path) -> None:
     """A setting that does not work is one line on standard error."""
     command = [sys.executable, PROGRAM, "--data-dir", tmp_path, "--storage", "nothing:here"]
@@ -123,6 +133,31 @@ def test_bad_flags(tmp_path: Path) -> None:
     assert completed.returncode == 1
     assert completed.stderr.count("\n") == 1
     assert "nothing" in completed.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (
+            ["--tls-cert-file=a.crt"],
+            "--tls-cert-file and --tls-private-key-file must be set together",
+        ),
+        (
+            ["--encryption-provider-config-automatic-reload"],
+            "--encryption-provider-config-automatic-reload must be set with "
+            "--encryption-provider-config",
+        ),
+        (
+            ["--audit-log-mode=batch", "--audit-log-batch-throttle-enable"],
+            "invalid audit batch log throttle QPS 0, must be a positive number",
+        ),
+        (["--feature-gates=Unknown=true"], "unrecognized feature gate: Unknown"),
+    ],
+)
+def test_contradictions(capsys: pytest.CaptureFixture[str], flags: list[str], problem: str) -> None:
+    """Flags that contradict each other are refused before anything starts."""
+    assert ApiServer([make_databases()]).main(flags) == 1
+    assert capsys.readouterr().err == f"{problem}\n"
 
 
 def test_import() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kapiserver.api.accessors import (
-    copy_tree,
     name_of,
     namespace_of,
     resource_version_of,
@@ -21,7 +20,6 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_owner
 from kapiserver.controllers.loop.event_recorder import EventRecorder
-from kapiserver.controllers.loop.writing import update_object
 from kapiserver.controllers.workloads.claims import controller_uid
 from kapiserver.controllers.workloads.cron_job.plan import (
     CronJobPlan,
@@ -34,6 +32,7 @@ from kapiserver.controllers.workloads.cron_job.plan import (
 from kapiserver.controllers.workloads.owned_objects import controller_keys
 from kapiserver.controllers.workloads.pod_control import has_cause
 from kapiserver.controllers.workloads.pods import seconds_of
+from kapiserver.controllers.workloads.status import write_status
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.informer import Index, ObjectChange
@@ -98,7 +97,10 @@ class CronJobController(Controller[ObjectKey]):
             if plan.create is not None:
                 await self._start(client, cron_job, plan, plan.create)
         finally:
-            await self._write_status(cron_job, plan.status)
+            cron_jobs = self.context.resource(
+                str(_BATCH), "cronjobs", namespace=namespace_of(cron_job)
+            )
+            await write_status(cron_jobs, self._cron_jobs, cron_job, plan.status)
         if plan.requeue_after is not None:
             self.queue.add_after(key, plan.requeue_after)
 
@@ -166,20 +168,6 @@ class CronJobController(Controller[ObjectKey]):
         await self._events.note(cron_job, "SuccessfulDelete", f"Deleted job {name}")
         await self._jobs.fresh()
         return True
-
-    async def _write_status(self, cron_job: Tree, status: Tree) -> None:
-        if status == (cron_job.get("status") or {}):
-            return
-        client = self.context.resource(str(_BATCH), "cronjobs", namespace=namespace_of(cron_job))
-        updated = await update_object(
-            client,
-            name_of(cron_job),
-            lambda current: current | {"status": copy_tree(status)},
-            subresource="status",
-            uid=uid_of(cron_job),
-        )
-        if updated is not None:
-            await self._cron_jobs.wait_for(Revision(int(resource_version_of(updated))))
 
 
 def _timing(cron_job: Tree) -> tuple[str | None, str | None]:

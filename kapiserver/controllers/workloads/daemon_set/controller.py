@@ -8,23 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kapiserver.api.accessors import (
-    copy_tree,
     is_terminating,
     labels_of,
     metadata_of,
     name_of,
-    resource_version_of,
     uid_of,
     value_at,
 )
 from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.event_recorder import EventRecorder
-from kapiserver.controllers.loop.writing import update_object
 from kapiserver.controllers.workloads.daemon_set.daemon_pods import new_daemon_pod
 from kapiserver.controllers.workloads.daemon_set.plan import (
     DaemonSetPlan,
@@ -39,8 +35,8 @@ from kapiserver.controllers.workloads.owned_objects import (
 from kapiserver.controllers.workloads.pod_control import PodControl, PodError
 from kapiserver.controllers.workloads.revision_history import RevisionHistory
 from kapiserver.controllers.workloads.revisions import REVISION_HASH
+from kapiserver.controllers.workloads.status import write_status
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.informer import Index, ObjectChange
 
 _APPS = GroupVersion("apps", "v1")
@@ -109,7 +105,7 @@ class DaemonSetController(Controller[ObjectKey]):
         live = {name_of(each) for each in history if _hash_of(each) in in_use}
         if collisions:
             plan.status["collisionCount"] = collisions
-        await self._write_status(owners, owner, plan.status)
+        await write_status(owners, self._sets, owner, plan.status)
         if not error:
             await self._history.truncate(owner, history, live)
         if plan.requeue_after is not None:
@@ -133,19 +129,6 @@ class DaemonSetController(Controller[ObjectKey]):
         if plan.delete:
             error = await self._pods.delete_all(owner, plan.delete) or error
         return error
-
-    async def _write_status(self, owners: ResourceClient, owner: Tree, status: Tree) -> None:
-        if status == owner.get("status"):
-            return
-        updated = await update_object(
-            owners,
-            name_of(owner),
-            lambda current: current | {"status": copy_tree(status)},
-            subresource="status",
-            uid=uid_of(owner),
-        )
-        if updated is not None:
-            await self._sets.wait_for(Revision(int(resource_version_of(updated))))
 
 
 def _hash_of(revision: Tree) -> str:

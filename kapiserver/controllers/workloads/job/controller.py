@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple
 
 from kapiserver.api.accessors import (
     controller_of,
-    copy_tree,
     name_of,
     namespace_of,
     resource_version_of,
@@ -21,14 +20,12 @@ from kapiserver.api.accessors import (
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.resource_client import (
     STRATEGIC_MERGE_PATCH,
-    ResourceClient,
     StatusError,
 )
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_recorder import EventRecorder
-from kapiserver.controllers.loop.writing import update_object
 from kapiserver.controllers.workloads.job.backoff import Backoff
 from kapiserver.controllers.workloads.job.job_metrics import JobMeter
 from kapiserver.controllers.workloads.job.job_pods import TRACKING_FINALIZER, is_tracked
@@ -41,6 +38,7 @@ from kapiserver.controllers.workloads.owned_objects import (
 )
 from kapiserver.controllers.workloads.planned_event import PlannedEvent
 from kapiserver.controllers.workloads.pod_control import PodControl, PodError
+from kapiserver.controllers.workloads.status import write_status
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.informer import Index, ObjectChange
@@ -122,7 +120,7 @@ class JobController(Controller[JobItem]):
         plan = plan_job(job, pods, backoff, self.clock.now())
         plans.append(plan)
         error = await self._write_pods(job, plan)
-        await self._write_status(jobs, job, job.get("status"), plan.status)
+        await write_status(jobs, self._jobs, job, plan.status)
         self._backoffs[uid_of(job)] = plan.backoff
         removed = await self._remove_finalizers(namespace, plan.remove_finalizer)
         tracked = {uid_of(pod) for pod in pods if is_tracked(pod)} - removed
@@ -133,7 +131,7 @@ class JobController(Controller[JobItem]):
                 status, event = finished
                 events = [*events, event]
                 self._meter.count_finished(job, plan.outcome)
-        await self._write_status(jobs, job, plan.status, status)
+        await write_status(jobs, self._jobs, job | {"status": plan.status}, status)
         self._meter.count_ended(job, plan, status)
         await self._record(job, events)
         if plan.requeue_after is not None:
@@ -156,22 +154,6 @@ class JobController(Controller[JobItem]):
             if active:
                 plan.status["active"] = active
         return error
-
-    async def _write_status(
-        self, jobs: ResourceClient, job: Tree, before: Tree | None, status: Tree
-    ) -> None:
-        if status == before:
-            return
-        written = copy_tree(status)
-        updated = await update_object(
-            jobs,
-            name_of(job),
-            lambda current: current | {"status": written},
-            subresource="status",
-            uid=uid_of(job),
-        )
-        if updated is not None:
-            await self._jobs.wait_for(Revision(int(resource_version_of(updated))))
 
     async def _remove_finalizers(self, namespace: str, pods: Sequence[Tree]) -> set[str]:
         """Remove the finalizer of pods; return the uids of those that have lost it or are gone.

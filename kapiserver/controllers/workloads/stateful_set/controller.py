@@ -11,7 +11,6 @@ from kapiserver.api.accessors import (
     copy_tree,
     name_of,
     namespace_of,
-    resource_version_of,
     uid_of,
     value_at,
 )
@@ -21,7 +20,7 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.event_recorder import EventRecorder
-from kapiserver.controllers.loop.writing import delete_object, update_object
+from kapiserver.controllers.loop.writing import delete_object
 from kapiserver.controllers.workloads.owned_objects import (
     OwnedObjects,
     controller_keys,
@@ -41,8 +40,8 @@ from kapiserver.controllers.workloads.stateful_set.volume_claims import (
     claim_name,
     claim_templates,
 )
+from kapiserver.controllers.workloads.status import write_status
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.informer import Index, ObjectChange
 
 _APPS = GroupVersion("apps", "v1")
@@ -108,7 +107,7 @@ class StatefulSetController(Controller[ObjectKey]):
             owner, pods, self._present_claims(owner, pods), revisions, self.clock.now()
         )
         error = await self._carry_out(owner, plan.steps)
-        await self._write_status(owners, owner, plan.status)
+        await write_status(owners, self._sets, owner, plan.status)
         live = {name_of(revisions.current), name_of(revisions.update), *map(revision_of, pods)}
         await self._history.truncate(owner, history, live)
         if plan.requeue_after is not None:
@@ -205,19 +204,6 @@ class StatefulSetController(Controller[ObjectKey]):
             await self._events.warn(owner, "ConflictingController", _CONFLICT.format(name))
         for claim in step.changed_claims:
             await self._objects(owner, "persistentvolumeclaims").update(copy_tree(claim))
-
-    async def _write_status(self, owners: ResourceClient, owner: Tree, status: Tree) -> None:
-        if status == owner.get("status"):
-            return
-        updated = await update_object(
-            owners,
-            name_of(owner),
-            lambda current: current | {"status": copy_tree(status)},
-            subresource="status",
-            uid=uid_of(owner),
-        )
-        if updated is not None:
-            await self._sets.wait_for(Revision(int(resource_version_of(updated))))
 
 
 def _no_keys(_change: ObjectChange) -> tuple[()]:

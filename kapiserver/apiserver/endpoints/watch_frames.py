@@ -23,27 +23,19 @@ from kapiserver.storage.objects.list_encoder import event_frame
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
-class MetadataFramer:
-    """Encodes objects as PartialObjectMetadata."""
+class _ConvertingFramer:
+    """The base of framers that decode an object and encode another one, which they make of it.
+
+    plain  the framer of the resource, which encodes errors
+    """
 
     def __init__(
-        self,
-        codecs: CodecFactory,
-        media: MediaType,
-        plain: Framer,
-        version: GroupVersion,
-        offloader: Offloader,
+        self, codecs: CodecFactory, media: MediaType, plain: Framer, offloader: Offloader
     ) -> None:
         self._codecs = codecs
         self._media = media
         self._plain = plain
-        self._version = version
         self._offloader = offloader
-
-    @property
-    def identity(self) -> Hashable:
-        """The key under which watches share frames: media type and version."""
-        return (self._media.name, self._version, "PartialObjectMetadata")
 
     @property
     def version(self) -> GroupVersion:
@@ -58,15 +50,6 @@ class MetadataFramer:
         """Decode an object in a thread."""
         await self._offloader.tree(entry, limited=False)
 
-    def event(self, kind: EventType, entry: Entry) -> bytes:
-        """Encode a change of an object."""
-        return self._frame(kind, partial_metadata(entry.tree(), self._version))
-
-    def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
-        """Encode a bookmark."""
-        metadata = bookmark_metadata(revision, initial_events_end=initial_events_end)
-        return self._frame("BOOKMARK", partial_metadata({"metadata": metadata}, self._version))
-
     def error(self, error: Exception) -> bytes:
         """Encode the error that ends the stream."""
         return self._plain.error(error)
@@ -76,7 +59,36 @@ class MetadataFramer:
         return event_frame(self._media.extension, kind, body)
 
 
-class TableFramer:
+class MetadataFramer(_ConvertingFramer):
+    """Encodes objects as PartialObjectMetadata."""
+
+    def __init__(
+        self,
+        codecs: CodecFactory,
+        media: MediaType,
+        plain: Framer,
+        version: GroupVersion,
+        offloader: Offloader,
+    ) -> None:
+        super().__init__(codecs, media, plain, offloader)
+        self._version = version
+
+    @property
+    def identity(self) -> Hashable:
+        """The key under which watches share frames: media type and version."""
+        return (self._media.name, self._version, "PartialObjectMetadata")
+
+    def event(self, kind: EventType, entry: Entry) -> bytes:
+        """Encode a change of an object."""
+        return self._frame(kind, partial_metadata(entry.tree(), self._version))
+
+    def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
+        """Encode a bookmark."""
+        metadata = bookmark_metadata(revision, initial_events_end=initial_events_end)
+        return self._frame("BOOKMARK", partial_metadata({"metadata": metadata}, self._version))
+
+
+class TableFramer(_ConvertingFramer):
     """Encodes objects as Tables of one row. Only the first Table of a watch has column definitions,
     so watches cannot share frames."""
 
@@ -90,13 +102,10 @@ class TableFramer:
         now: Callable[[], datetime],
         offloader: Offloader,
     ) -> None:
-        self._codecs = codecs
-        self._media = media
-        self._plain = plain
+        super().__init__(codecs, media, plain, offloader)
         self._table = table
         self._empty = empty
         self._now = now
-        self._offloader = offloader
         self._has_columns = False
 
     @property
@@ -104,40 +113,22 @@ class TableFramer:
         """A key of this framer alone: its frames are not shared."""
         return (id(self), "Table")
 
-    @property
-    def version(self) -> GroupVersion:
-        """The version of the resource that the client watches."""
-        return self._plain.version
-
-    def is_slow(self, entry: Entry) -> bool:
-        """Whether a thread is to decode the object."""
-        return entry.is_slow_to_decode
-
-    async def prepare(self, entry: Entry) -> None:
-        """Decode an object in a thread."""
-        await self._offloader.tree(entry, limited=False)
-
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Encode a change of an object."""
-        return self._frame(kind, entry.tree())
+        return self._frame(kind, self._table_of(entry.tree()))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
         """Encode a bookmark as the row of an object that has a resourceVersion only."""
         metadata = bookmark_metadata(revision, initial_events_end=initial_events_end)
-        return self._frame("BOOKMARK", self._empty(metadata))
+        return self._frame("BOOKMARK", self._table_of(self._empty(metadata)))
 
-    def error(self, error: Exception) -> bytes:
-        """Encode the error that ends the stream."""
-        return self._plain.error(error)
-
-    def _frame(self, kind: str, obj: Tree) -> bytes:
+    def _table_of(self, obj: Tree) -> Tree:
         table = self._table.head({"resourceVersion": obj["metadata"]["resourceVersion"]})
         if self._has_columns:
             table["columnDefinitions"] = None
         self._has_columns = True
         table["rows"].append(self._table.row(obj, self._now()))
-        body = self._codecs.serializer_for(self._media).encode(table)
-        return event_frame(self._media.extension, kind, body)
+        return table
 
 
 def bookmark_metadata(revision: Revision, *, initial_events_end: bool) -> Tree:

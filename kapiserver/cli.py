@@ -20,18 +20,18 @@ from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.process.event_loop import loop_factory
 from kapiserver.apiserver.serving.process.systemd import ServiceManager, passed_sockets
-from kapiserver.bench_command import add_bench_command
-from kapiserver.check_commands import add_check_command
-from kapiserver.clusters_commands import add_clusters_commands
-from kapiserver.completion_command import add_completion_command
-from kapiserver.doctor_command import add_doctor_command
-from kapiserver.explore_commands import add_explore_command
-from kapiserver.extension_commands import add_extension_commands
+from kapiserver.commands.bench import add_bench_command
+from kapiserver.commands.check import add_check_command
+from kapiserver.commands.clusters import add_clusters_commands
+from kapiserver.commands.completion import add_completion_command
+from kapiserver.commands.doctor import add_doctor_command
+from kapiserver.commands.explore import add_explore_command
+from kapiserver.commands.extension import add_extension_commands
+from kapiserver.commands.rpc import add_rpc_commands
+from kapiserver.commands.storage import add_storage_commands
+from kapiserver.commands.testing import add_testing_commands
 from kapiserver.flags import add_recode_flags, add_serve_flags
-from kapiserver.rpc_commands import add_rpc_commands
 from kapiserver.server_config import config_of
-from kapiserver.storage_commands import add_storage_commands
-from kapiserver.testing_commands import add_testing_commands
 
 if TYPE_CHECKING:
     import socket

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kapiserver.check_commands import OUTPUTS as NAMES
 from kapiserver.checking.outputs import OUTPUTS
 from kapiserver.cli import main
+from kapiserver.commands.check import OUTPUTS as NAMES
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 GOOD, BAD = CONFIG_MAP % "a", CONFIG_MAP % "A"

@@ -15,7 +15,7 @@ import pytest
 
 from kapiserver.cli import main, parser
 from kapiserver.command_line.commands import Command, read_commands
-from kapiserver.completion_command import SHELLS
+from kapiserver.commands.completion import SHELLS
 
 CASES = (
     ("kapiserver st", ["storage"]),

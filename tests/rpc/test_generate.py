@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kapiserver.cli import main
+from kapiserver.commands.rpc import OUTDATED
 from kapiserver.rpc.generator.files import generate
 from kapiserver.rpc.generator.python_names import snake_case
 from kapiserver.rpc.generator.python_source import MARK, bracketed, docstring
-from kapiserver.rpc_commands import OUTDATED
 from tests.rpc.dummy import CONVERSION, FUNCTIONS, TYPES, V1
 from tests.rpc.rpckit import Project
 

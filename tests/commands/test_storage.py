@@ -12,8 +12,8 @@ import pytest
 from kapiserver.cli import main
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.storage_codec import encode_for_storage
+from kapiserver.commands.storage import DAMAGED
 from kapiserver.storage.sqlite.embedded_store import open_embedded
-from kapiserver.storage_commands import DAMAGED
 from tests.storage.objectkit import SCHEME
 
 VALUES = {

@@ -1,0 +1,1 @@
+"""The subcommands of `kapiserver` beside `serve`, one module each; `cli` lists them."""

@@ -56,7 +56,7 @@ class LeaseSimulator(Controller[str]):
                 await self._renew(item)
             return
         interval = _TURN_SECONDS if len(self._renewed) > _MANY_NODES else RENEW_SECONDS
-        self.queue.add_after(_DUE, interval)
+        self.queue.add_after(_DUE, interval, is_regular=True)
         now = self.clock.now()
         latest = now - RENEW_SECONDS + interval / 2
         for name in [name for name, time in self._renewed.items() if time <= latest]:

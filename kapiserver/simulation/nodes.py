@@ -102,7 +102,7 @@ class NodeSimulator(Controller[ObjectKey]):
         if status != node.get("status"):
             await nodes.shared.update(node | {"status": status}, subresource="status")
         wait = seconds_to_report(status["conditions"], self.clock.now())
-        self.queue.add_after(ObjectKey("", name_of(node)), wait)
+        self.queue.add_after(ObjectKey("", name_of(node)), wait, is_regular=True)
 
     def _reported(self, node: Tree) -> Tree:
         """Return a node with a network and the status that its kubelet reports."""

@@ -42,7 +42,7 @@ class _Documents(Controller[str]):
         api_service = self.server.api_services.remote.get(name)
         if api_service is not None and api_service.is_available:
             await self.fetch(api_service)
-            self.queue.add_after(name, REFRESH_SECONDS)
+            self.queue.add_after(name, REFRESH_SECONDS, is_regular=True)
 
     async def fetch(self, api_service: APIService) -> None:
         """Fetch the documents of an APIService. Raises FetchFailed."""

@@ -31,6 +31,7 @@ class _Delay(NamedTuple):
 
     due: float
     timer: Timer
+    is_regular: bool
 
 
 class WorkQueue(Generic[Item]):
@@ -84,10 +85,11 @@ class WorkQueue(Generic[Item]):
             # An empty context: the work does not count towards the request that added the item.
             self._tasks.start(self._run(), name=self._name, context=contextvars.Context())
 
-    def add_after(self, item: Item, seconds: float) -> None:
+    def add_after(self, item: Item, seconds: float, *, is_regular: bool = False) -> None:
         """Queue an item after a delay, or now without one. Of two delays of an item the one that
         ends first counts. A delay ends early when a worker takes the item for another reason:
-        reconcile then asks for the next delay, if one is needed."""
+        reconcile then asks for the next delay, if one is needed. `is_regular` says that the item is
+        due at regular intervals, such as a heartbeat, and not for what has happened."""
         if seconds <= 0:
             self.add(item)
             return
@@ -97,7 +99,7 @@ class WorkQueue(Generic[Item]):
         if delay is None or due < delay.due:
             self._end_delay(item)
             timer = self._clock.call_later(seconds, lambda: self._add_delayed(item))
-            self._delayed[item] = _Delay(due, timer)
+            self._delayed[item] = _Delay(due, timer, is_regular)
 
     def add_batched(self, item: Item, seconds: float) -> None:
         """Queue an item after a delay whose only purpose is that one reconcile covers a burst of
@@ -131,8 +133,9 @@ class WorkQueue(Generic[Item]):
     @property
     def next_due(self) -> float | None:
         """The time at which the first item that waits for a delay or a retry is queued; None if
-        none waits."""
-        return min((delay.due for delay in self._delayed.values()), default=None)
+        none waits. Regular items do not count."""
+        delays = self._delayed.values()
+        return min((delay.due for delay in delays if not delay.is_regular), default=None)
 
     async def wait_idle(self) -> None:
         """Wait until the queue is idle."""

@@ -122,7 +122,7 @@ class NodeLifecycleController(Controller[NodeLifecycleItem]):
 
     def _check_later(self, key: ObjectKey) -> None:
         wait = self._heartbeats.wait(key.name, self.clock.now())
-        self.queue.add_after(NodeLifecycleItem("heartbeat", key), wait)
+        self.queue.add_after(NodeLifecycleItem("heartbeat", key), wait, is_regular=True)
 
     def _on_lease(self, change: ObjectChange) -> Iterator[NodeLifecycleItem]:
         key = change.last.key

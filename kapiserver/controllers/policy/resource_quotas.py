@@ -152,7 +152,7 @@ class ResourceQuotaController(Controller[ObjectKey | str]):
                 items = (await objects.list())["items"]
                 counts[name] = Amount(len(items), 0, "DecimalSI")
         if counts:
-            self.queue.add_after(namespace, SYNC_SECONDS)
+            self.queue.add_after(namespace, SYNC_SECONDS, is_regular=True)
         return counts
 
     async def _usage_of_resource(

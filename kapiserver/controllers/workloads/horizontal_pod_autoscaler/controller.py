@@ -87,7 +87,7 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
         key, old, new = change.last.key, change.old, change.new
         self._measured.autoscalers.add("", (old is None) - (new is None))
         if old is not None and new is not None and _generation(old) == _generation(new):
-            self.queue.add_after(key, self._settings.horizontal_pod_autoscaler_sync_period)
+            self._add_later(key)
             return ()
         return (key,)
 
@@ -105,7 +105,11 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
         self._measure(key, plan, time.perf_counter() - started)
         if plan.error:
             raise ScalingError(plan.error)
-        self.queue.add_after(key, self._settings.horizontal_pod_autoscaler_sync_period)
+        self._add_later(key)
+
+    def _add_later(self, key: ObjectKey) -> None:
+        seconds = self._settings.horizontal_pod_autoscaler_sync_period
+        self.queue.add_after(key, seconds, is_regular=True)
 
     async def _plan(self, key: ObjectKey, autoscaler: Tree) -> Plan:
         """Plan, and scale the target."""

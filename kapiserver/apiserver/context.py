@@ -19,6 +19,7 @@ from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.authorizer import Authorizer
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.discovery.openapi_cache import OpenAPICache
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.memory_limit import MemoryLimit
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
@@ -64,6 +65,7 @@ class Server(Struct, frozen=True, kw_only=True):
     custom_resources: CustomResources
     upstreams: Upstreams
     api_services: APIServices
+    openapi: OpenAPICache = field(default_factory=OpenAPICache)
     back_ends: Callable[[], BackEnds]
     """Returns the connections to extension API servers."""
     peers: PeerProxy | None = None

@@ -7,12 +7,10 @@ forever. Mirrors handler and handler3 of kube-openapi.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 
 from kapiserver.api.lazy import Lazy, lazy
-from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.aggregation.api_services import APIService, APIServices
+from kapiserver.apiserver.aggregation.api_services import APIService
 from kapiserver.apiserver.context import AggregatedHandler, Server
 from kapiserver.apiserver.discovery.merged_openapi import MergedOpenAPI
 from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocument, OpenAPIDocuments
@@ -20,7 +18,7 @@ from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Headers, Response, page_not_found
 from kapiserver.apiserver.version import emulated_minor, git_version
-from kapiserver.codecs.media_types import CBOR, MediaType
+from kapiserver.codecs.media_types import CBOR
 from kapiserver.codecs.negotiation import parse_accept
 
 _JSON = "application/json"
@@ -29,19 +27,17 @@ _CBOR_TYPES = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
 _YEAR = 365 * 24 * 3600
 
 
-@functools.lru_cache(maxsize=64)
-def _documents_of(
-    scheme: Scheme, now: Callable[[], float], media_types: tuple[MediaType, ...], minor: int
-) -> OpenAPIDocuments:
-    """Return the documents of a scheme; cached for the schemes used last."""
-    excluded_types = () if CBOR in media_types else _CBOR_TYPES
-    return OpenAPIDocuments(scheme, now, version=git_version(minor), excluded_types=excluded_types)
-
-
-@functools.lru_cache(maxsize=8)
-def _merged_of(api_services: APIServices, now: Callable[[], float]) -> MergedOpenAPI:
-    """Return the merged documents of a server; cached for the servers used last."""
-    return MergedOpenAPI(api_services, now)
+def _documents_of(server: Server) -> tuple[OpenAPIDocuments, MergedOpenAPI]:
+    """Return the documents of a server, and those merged with others."""
+    now = server.clock.now
+    minor = emulated_minor(server.config.features.emulated_version)
+    excluded_types = () if CBOR in server.codecs.media_types else _CBOR_TYPES
+    return (
+        OpenAPIDocuments(
+            server.scheme, now, version=git_version(minor), excluded_types=excluded_types
+        ),
+        MergedOpenAPI(server.api_services, now),
+    )
 
 
 async def serve_openapi(server: Server, request: Request) -> AnyResponse:
@@ -49,9 +45,7 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
-    minor = emulated_minor(server.config.features.emulated_version)
-    documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types, minor)
-    merged = _merged_of(server.api_services, server.clock.now)
+    documents, merged = server.openapi.get(functools.partial(_documents_of, server))
     remote = merged.remote(path) if version == "v3" else None
     if remote is not None:
         return await _serve_remote(server, request, *remote)

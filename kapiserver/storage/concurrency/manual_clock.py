@@ -6,6 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(slots=True)
 class ManualTimer:
     """A callback with its time on a `ManualClock`."""
@@ -16,6 +20,7 @@ class ManualTimer:
 
     def cancel(self) -> None:
         self.cancelled = True
+        self.callback = _nothing  # as a timer of asyncio, it keeps nothing in memory
 
 
 @dataclass(slots=True)

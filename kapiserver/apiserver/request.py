@@ -127,6 +127,7 @@ class Request(Struct, kw_only=True, eq=False):
     remote      the client's address
     uri         path and query as the client sent them
     certificate the client's TLS certificate, or None
+    tls_host    the host that the client named in the TLS handshake (SNI), in lower case, or ""
     is_of_page  whether it came by /ui/proxy, so that the cookie of the page counts; `ui/page.py`
                 sets it, and drops the prefix from path and uri
 
@@ -164,6 +165,7 @@ class Request(Struct, kw_only=True, eq=False):
     remote: str = ""
     uri: str = ""
     certificate: Certificate | None = None
+    tls_host: str = ""
     is_of_page: bool = False
 
     read_body: Reader

@@ -8,18 +8,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
+
+from kapiserver.apiserver.request import Certificate
+from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
+from kapiserver.apiserver.serving.tls.context import host_of_handshake
 
 
 class AcceptedConnection(asyncio.Protocol):
     """One client's connection.
 
     transport       None before the TLS handshake, and when the connection was closed
+    remote          the client's address
+    tls_host        the host that the client named in the TLS handshake (SNI), or ""
     """
 
-    __slots__ = ("_abort_handshake", "_discard", "transport")
+    __slots__ = (
+        "_abort_handshake",
+        "_certificate",
+        "_discard",
+        "remote",
+        "tls_host",
+        "transport",
+    )
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
+        self.remote = self.tls_host = ""
+        self._certificate: Certificate | bool | None = True
         self._abort_handshake: Callable[[], object] | None = None
         self._discard: Callable[[], None] | None = None
 
@@ -28,6 +44,21 @@ class AcceptedConnection(asyncio.Protocol):
         authenticates or is lost."""
         self._abort_handshake = abort
         self._discard = discard
+
+    def take_transport(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport, whose TLS handshake is complete."""
+        self._abort_handshake = None
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
+        peer = transport.get_extra_info("peername")
+        self.remote = str(peer[0]) if peer else ""
+        self.tls_host = host_of_handshake(transport)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The client's certificate, read once per connection."""
+        if self._certificate is True:
+            self._certificate = client_certificate(self.transport)
+        return cast("Certificate | None", self._certificate)
 
     def fail_handshake(self) -> None:
         """The connection was lost before its transport existed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Protocol
 
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
 from kapiserver.apiserver.serving.connection_limits import (
@@ -71,8 +71,7 @@ class AiohttpConnection(AcceptedConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is ready, after its TLS handshake."""
-        self._abort_handshake = None
-        self.transport = cast(asyncio.Transport, transport)
+        self.take_transport(transport)
         self._head_since = self._loop.time()
         self._head_timer = self._loop.call_later(HEADER_SECONDS, self._check_head)
         self._served.connection_made(transport)

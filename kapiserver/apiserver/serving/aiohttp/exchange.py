@@ -42,6 +42,7 @@ from kapiserver.apiserver.serving.http1.exchange import (
 from kapiserver.apiserver.serving.http1.response_head import CONTINUE, REASONS
 from kapiserver.apiserver.serving.http1.upgrade import write_upgrade
 from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
+from kapiserver.apiserver.serving.tls.context import host_of_handshake
 from kapiserver.apiserver.streaming.handshake import is_handshake
 from kapiserver.apiserver.user import User
 
@@ -86,6 +87,7 @@ class AiohttpExchange:
             remote=request.remote or "",
             uri=self._target,
             certificate=client_certificate(request.transport),
+            tls_host=host_of_handshake(request.transport),
             open_sink=self._open_sink,
             has_gone=self._has_gone,
             on_gone=self._call_when_gone,

@@ -37,7 +37,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Protocol, cast
+from typing import Protocol
 
 from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Certificate, Request, no_stream, parse_target
@@ -115,7 +115,6 @@ class _End(Enum):
 class Connection(AcceptedConnection):
     """One client's connection.
 
-    remote          the client's address
     stream          the stream that the running request has opened
     is_writing_paused   whether the client has much of the responses still to read
     on_lost         called when the connection is lost; None if nothing waits for that
@@ -127,7 +126,6 @@ class Connection(AcceptedConnection):
         "__weakref__",
         "_abort_timer",
         "_body_bytes",
-        "_certificate",
         "_has_new_head",
         "_idle_since",
         "_idle_timer",
@@ -145,7 +143,6 @@ class Connection(AcceptedConnection):
         "has_gone",
         "is_writing_paused",
         "on_lost",
-        "remote",
         "stream",
     )
 
@@ -155,7 +152,6 @@ class Connection(AcceptedConnection):
         self._owner = owner
         self._parser = RequestParser(self, self._on_head)
         self._receive: Callable[[bytes], None] | None = None
-        self.remote = ""
         self.stream: StreamSink | None = None
         self.body: RequestBody = EMPTY_BODY
         """The body of the request that a handler processes now."""
@@ -170,7 +166,6 @@ class Connection(AcceptedConnection):
         """Whether the bytes received last have completed the head of a request."""
         self._unparsed = b""
         self._is_reading_paused = False
-        self._certificate: Certificate | bool | None = True
         self._abort_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since = 0.0
@@ -180,13 +175,6 @@ class Connection(AcceptedConnection):
     @property
     def awaits_head(self) -> bool:
         return self._abort_timer is not None
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The client's certificate, read once per connection."""
-        if self._certificate is True:
-            self._certificate = client_certificate(self.transport)
-        return cast("Certificate | None", self._certificate)
 
     def abort_later(self, seconds: float) -> None:
         """Close the connection after so many seconds, if it is not closed by then."""
@@ -224,10 +212,7 @@ class Connection(AcceptedConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is ready, after its TLS handshake."""
-        self._abort_handshake = None
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
-        peer = transport.get_extra_info("peername")
-        self.remote = str(peer[0]) if peer else ""
+        self.take_transport(transport)
         self._owner.connection_made(self)
         self.abort_later(HEADER_SECONDS)
         self._idle_since = self._loop.time()
@@ -448,6 +433,7 @@ class RequestClient(Protocol):
 
     remote      the address
     certificate the TLS certificate, or None
+    tls_host    the host of the TLS handshake, or ""
     has_gone    reports whether the client has gone
     """
 
@@ -456,6 +442,9 @@ class RequestClient(Protocol):
 
     @property
     def certificate(self) -> Certificate | None: ...
+
+    @property
+    def tls_host(self) -> str: ...
 
     @property
     def has_gone(self) -> Callable[[], bool]: ...
@@ -487,6 +476,7 @@ def request_from(
         remote=client.remote,
         uri=head.target,
         certificate=client.certificate,
+        tls_host=client.tls_host,
         open_sink=open_sink,
         has_gone=client.has_gone,
         on_gone=client.call_when_lost,

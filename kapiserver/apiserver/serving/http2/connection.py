@@ -21,9 +21,8 @@ import asyncio
 import logging
 import random
 import ssl
-from typing import Protocol, cast
+from typing import Protocol
 
-from kapiserver.apiserver.request import Certificate
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
 from kapiserver.apiserver.serving.connection_limits import SMALL_HEADER_BYTES, IncompleteHeaders
 from kapiserver.apiserver.serving.exchange import Exchange
@@ -69,12 +68,10 @@ class Http2Connection(AcceptedConnection):
     """One client's connection.
 
     protocol            its frames
-    remote              the client's address
     is_writing_paused   whether the client has much of the responses still to read
     """
 
     __slots__ = (
-        "_certificate",
         "_exchanges",
         "_goaway_chance",
         "_has_incomplete_headers",
@@ -89,7 +86,6 @@ class Http2Connection(AcceptedConnection):
         "_writable",
         "is_writing_paused",
         "protocol",
-        "remote",
     )
 
     def __init__(self, owner: Http2Owner, settings: Http2Settings) -> None:
@@ -98,26 +94,17 @@ class Http2Connection(AcceptedConnection):
         self._owner = owner
         self._goaway_chance = settings.goaway_chance
         self.protocol = ServerProtocol(max_streams=settings.max_streams)
-        self.remote = ""
         self.is_writing_paused = False
         self._writable = asyncio.Event()
         self._exchanges: dict[int, Http2Exchange] = {}
         """The exchanges of open streams, by their numbers."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_flushing = False
-        self._certificate: Certificate | bool | None = True
         self._timer: asyncio.TimerHandle | None = None
         self._idle_since = self._paused_since = 0.0
         self._incomplete_since: float | None = None
         """Since when the preface or a header block is incomplete."""
         self._has_incomplete_headers = False
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The client's certificate, read once per connection."""
-        if self._certificate is True:
-            self._certificate = client_certificate(self.transport)
-        return cast("Certificate | None", self._certificate)
 
     def on_authenticated(self) -> None:
         """A request has authenticated."""
@@ -148,10 +135,7 @@ class Http2Connection(AcceptedConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is ready, after its TLS handshake."""
-        self._abort_handshake = None
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
-        peer = transport.get_extra_info("peername")
-        self.remote = str(peer[0]) if peer else ""
+        self.take_transport(transport)
         self._incomplete_since = self._idle_since = self._loop.time()
         self._timer = self._loop.call_later(CHECK_SECONDS, self._on_timer)
         if not is_adequate(transport.get_extra_info("ssl_object")):

@@ -52,6 +52,10 @@ class ExchangeConnection(Protocol):
         """The client's certificate."""
 
     @property
+    def tls_host(self) -> str:
+        """The host of the client's TLS handshake."""
+
+    @property
     def is_writing_paused(self) -> bool:
         """Whether the client has much of the responses still to read."""
 
@@ -127,6 +131,11 @@ class Http2Exchange:
     def certificate(self) -> Certificate | None:
         """The client's certificate."""
         return self._connection.certificate
+
+    @property
+    def tls_host(self) -> str:
+        """The host of the client's TLS handshake."""
+        return self._connection.tls_host
 
     @property
     def on_authenticated(self) -> Callable[[], None]:

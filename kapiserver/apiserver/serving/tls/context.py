@@ -8,6 +8,7 @@ no host always gets the default certificate.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,25 @@ HTTP1, HTTP2 = "http/1.1", "h2"
 _SniCallback: TypeAlias = Callable[[ssl.SSLObject, str | None, ssl.SSLContext], None]
 
 
+class TLSLayer(ssl.SSLObject):
+    """The TLS layer of one connection.
+
+    host    the host that the client has named in the handshake (SNI), in lower case; "" if none
+    """
+
+    host = ""
+
+
+class _Context(ssl.SSLContext):
+    sslobject_class = TLSLayer
+
+
+def host_of_handshake(transport: asyncio.BaseTransport | None) -> str:
+    """Return the host that a client has named in its TLS handshake, in lower case; "" if none."""
+    layer = transport.get_extra_info("ssl_object") if transport is not None else None
+    return layer.host if isinstance(layer, TLSLayer) else ""
+
+
 def server_context(
     default: Pair,
     *,
@@ -37,8 +57,7 @@ def server_context(
     for an unusable file."""
     context = _context(default, trusted, settings)
     contexts = [_named_context(index, each, trusted, settings) for index, each in enumerate(named)]
-    if named:
-        context.sni_callback = _choose_by_name(_by_name(named, contexts))
+    context.sni_callback = _choose_by_name(_by_name(named, contexts))
     # The context of a name negotiates the protocol with its own list.
     for each in (context, *contexts):
         each.set_alpn_protocols([HTTP2, HTTP1] if http2 else [HTTP1])
@@ -46,7 +65,7 @@ def server_context(
 
 
 def _context(pair: Pair, trusted: Sequence[Path], settings: TLSSettings) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _Context(ssl.PROTOCOL_TLS_SERVER)
     with warnings.catch_warnings():  # ssl deprecates TLS 1.0 and 1.1
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = settings.min_version
@@ -113,6 +132,8 @@ def _is_domain(name: str) -> bool:
 def _choose_by_name(by_name: Mapping[str, ssl.SSLContext]) -> _SniCallback:
     def choose(connection: ssl.SSLObject, name: str | None, _default: ssl.SSLContext) -> None:
         lower = (name or "").lower()
+        if isinstance(connection, TLSLayer):
+            connection.host = lower
         wildcard = ".".join(("*", *lower.split(".")[1:]))
         context = by_name.get(lower) or by_name.get(wildcard)
         if name and context is not None:

@@ -70,11 +70,18 @@ class Client:
         await self.writer.drain()
 
     async def send(
-        self, path: str, method: str = "GET", *headers: tuple[str, str], body: bytes | None = None
+        self,
+        path: str,
+        method: str = "GET",
+        *headers: tuple[str, str],
+        body: bytes | None = None,
+        authority: str = "x",
     ) -> int:
         """Begin a request, whole without a body or with it; return its stream."""
         stream: int = self.h2.get_next_available_stream_id()
-        fields = [(":method", method), (":scheme", "https"), (":path", path), (":authority", "x")]
+        fields = [
+            (":method", method), (":scheme", "https"), (":path", path), (":authority", authority),
+        ]  # fmt: skip
         self.h2.send_headers(stream, [*fields, *headers], end_stream=body is None)
         self.answers[stream] = Answer()
         if body:
@@ -168,8 +175,10 @@ async def listening(
         await listener.drain(1)
 
 
-async def connect(port: int, tls: ssl.SSLContext | None = None) -> Client:
-    """Return a client that is connected to a port."""
-    host = "localhost" if tls is not None else None
+async def connect(
+    port: int, tls: ssl.SSLContext | None = None, server_name: str = "localhost"
+) -> Client:
+    """Return a client that is connected to a port, with TLS to a server of a name."""
+    host = server_name if tls is not None else None
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=host)
     return await Client(reader, writer).start()

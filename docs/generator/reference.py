@@ -203,7 +203,7 @@ def metrics() -> str:
 
 async def _families() -> list[Family]:
     """Return the families of metrics of a new server."""
-    async with open_cluster(Config.of(storage="sqlite::memory:")) as cluster:
+    async with open_cluster(Config.of(enable_logical_clusters=True)) as cluster:
         return [*ServerFamilies(cluster.server)]
 
 

@@ -42,6 +42,7 @@ ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 WEBHOOK_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
 POLICY_SECONDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 KIND_USE = (0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1)
+OPEN_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10)
 QUEUE_SECONDS = tuple(itertools.accumulate(range(9), lambda bound, _: bound * 10, initial=1e-8))
 """As kube-apiserver multiplies them, so that some are a bit less than a power of ten."""
 
@@ -296,6 +297,21 @@ class RequestKinds:
         return self.reading.executing.value + self.mutating.executing.value
 
 
+class ClusterMetrics:
+    """The metrics of the logical clusters of one process.
+
+    open            how many are open
+    open_seconds    seconds that opening one took, by result: "success" or "error"
+    closes          how many were closed, by reason: "idle", "room" for another one, "changed"
+                    settings, "deleted" or "shutdown"
+    """
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.open_seconds: Histogram[str] = Histogram(OPEN_SECONDS)
+        self.closes: Counter[str] = Counter()
+
+
 class Metrics:
     """The metrics of one server: filters and stores update them, `ServerFamilies` reads them."""
 
@@ -336,6 +352,7 @@ class Metrics:
         """How often an APIService became unavailable, by name and reason."""
         self.rpc = RPCMetrics()
         self.peers = PeerMetrics()
+        self.clusters = ClusterMetrics()
 
     def observe_webhook(
         self, labels: WebhookLabels, seconds: float, code: int, *, error_type: str

@@ -19,12 +19,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TypeAlias
 
 from kapiserver.apiserver.cluster_settings import LogicalClusterSettings
 from kapiserver.apiserver.errors import TooManyRequests
+from kapiserver.apiserver.metrics import ClusterMetrics
 from kapiserver.clusters.cluster_kind import ClusterRecord
 from kapiserver.clusters.running_cluster import RunningCluster
 from kapiserver.clusters.seats import Seats
@@ -70,6 +72,7 @@ class _Place:
 
     ready       done when the cluster is open, or cannot be opened
     stop        set when it shall close
+    reason      why it shall close, as in ClusterMetrics
     uses        how many use it, or wait for it
     idle_since  the time at which the last use ended
     """
@@ -79,10 +82,17 @@ class _Place:
         self.seats = seats
         self.ready: asyncio.Future[RunningCluster] = asyncio.get_running_loop().create_future()
         self.stop = asyncio.Event()
+        self.reason = ""
         self.uses = 0
         self.idle_since = 0.0
         self.timer: Timer | None = None
         self.task: asyncio.Task[None] | None = None
+
+    def close(self, reason: str) -> None:
+        """Let it close, unless it closes already."""
+        if not self.stop.is_set():
+            self.reason = reason
+            self.stop.set()
 
     @property
     def is_unused(self) -> bool:
@@ -100,9 +110,7 @@ class OpenClusters:
 
     open_cluster    opens one
     on_rest         called before one closes
-    max_open        how many may be open at a time
-    idle_seconds    the time without use after which one closes
-    seats           requests of each that execute at a time
+    settings        how many may be open, when an unused one closes, and the seats of each
     """
 
     def __init__(
@@ -111,10 +119,12 @@ class OpenClusters:
         on_rest: OnRest,
         clock: Clock,
         settings: LogicalClusterSettings,
+        metrics: ClusterMetrics,
     ) -> None:
         self._open_cluster = open_cluster
         self._on_rest = on_rest
         self._clock = clock
+        self._metrics = metrics
         self._max_open = settings.logical_cluster_max_open
         self._idle_seconds = settings.logical_cluster_idle_timeout
         self._seats = settings.logical_cluster_max_requests_inflight
@@ -157,15 +167,17 @@ class OpenClusters:
         except Exception as error:
             _log.warning("cluster %s cannot be woken: %s", record.name, error)
 
-    async def close(self, uid: str) -> None:
-        """Close a cluster, whatever uses it; return when it is closed. Idempotent."""
+    async def close(self, uid: str, reason: str) -> None:
+        """Close a cluster, whatever uses it; return when it is closed. Idempotent. `reason` is one
+        of ClusterMetrics."""
         place = self._places.get(uid)
         if place is not None:
-            await self._close(place)
+            await self._close(place, reason)
 
     async def close_all(self) -> None:
-        """Close all clusters."""
-        await asyncio.gather(*(self._close(place) for place in tuple(self._places.values())))
+        """Close all clusters, because the server stops."""
+        places = tuple(self._places.values())
+        await asyncio.gather(*(self._close(place, "shutdown") for place in places))
 
     async def _place_of(self, record: ClusterRecord) -> _Place:
         while True:
@@ -175,7 +187,7 @@ class OpenClusters:
             if place is None and len(self._places) < self._max_open:
                 return self._open(record)
             if place is not None:  # it closes
-                await self._close(place)
+                await self._close(place, place.reason)
             else:
                 await self._make_room()
 
@@ -190,7 +202,7 @@ class OpenClusters:
             async with asyncio.timeout(SETTLE_SECONDS):
                 await place.ready.result().wait_settled()
         if place.is_unused or place.stop.is_set():
-            await self._close(place)
+            await self._close(place, "room")
 
     def _open(self, record: ClusterRecord) -> _Place:
         place = self._places[record.uid] = _Place(record, Seats(self._seats))
@@ -200,19 +212,16 @@ class OpenClusters:
         return place
 
     async def _run(self, place: _Place) -> None:
-        record = place.record
+        record, started = place.record, time.perf_counter()
         try:
             async with self._open_cluster(record) as running:
-                place.ready.set_result(running)
-                await place.stop.wait()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(DRAIN_SECONDS):
-                        await place.seats.close()
-                await self._on_rest(record, running.next_due)
+                self._metrics.open_seconds.observe("success", time.perf_counter() - started)
+                await self._hold_open(place, running)
         except Exception as error:
             if place.ready.done():
                 _log.exception("cluster %s has not closed cleanly", record.name)
             else:
+                self._metrics.open_seconds.observe("error", time.perf_counter() - started)
                 place.ready.set_exception(error)
                 place.ready.exception()  # all who waited may have gone
         finally:
@@ -220,8 +229,20 @@ class OpenClusters:
                 place.timer.cancel()
             del self._places[record.uid]
 
-    async def _close(self, place: _Place) -> None:
-        place.stop.set()
+    async def _hold_open(self, place: _Place, running: RunningCluster) -> None:
+        """Let requests use a cluster until it shall close, and end what executes then."""
+        self._metrics.open += 1
+        place.ready.set_result(running)
+        await place.stop.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await place.seats.close()
+        self._metrics.open -= 1
+        self._metrics.closes.add(place.reason)
+        await self._on_rest(place.record, running.next_due)
+
+    async def _close(self, place: _Place, reason: str) -> None:
+        place.close(reason)
         assert place.task is not None
         await asyncio.wait([place.task])
 
@@ -246,7 +267,7 @@ class OpenClusters:
         if seconds > 0:
             self._close_after(place, seconds)
         elif place.is_idle and not self._has_work_soon(place):
-            place.stop.set()
+            place.close("idle")
         else:
             self._close_after(place, self._idle_seconds / 10)
 

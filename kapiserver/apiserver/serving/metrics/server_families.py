@@ -12,6 +12,7 @@ from kapiserver.api.releases import NEWEST_MINOR
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.metrics import RPCLabels, StorageLabels
 from kapiserver.apiserver.serving.metrics.admission_families import admission_families
+from kapiserver.apiserver.serving.metrics.cluster_families import cluster_families
 from kapiserver.apiserver.serving.metrics.controller_families import (
     controller_families,
     workqueue_families,
@@ -65,6 +66,8 @@ class ServerFamilies:
         yield from workqueue_families(self._server.metrics.workqueues)
         yield from controller_families(self._server.metrics.controllers)
         yield from self._api_services()
+        if self._server.config.logical_clusters.enable_logical_clusters:
+            yield from cluster_families(self._server.metrics.clusters)
         if self._server.peers is not None:
             yield from peer_families(self._server.metrics.peers)
         yield from self._rpc()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -19,10 +20,17 @@ DEFINITION = f"{RESOURCE}.{CLUSTERS.group}"
 FINALIZER = f"{CLUSTERS.group}/objects"
 """Keeps a deleted Cluster until the objects in it are deleted."""
 READY = "Ready"
+"""A phase, and the condition that says the same."""
+USERS = "UsersConfigured"
+"""The condition that says whether `spec.authentication` is valid."""
 TERMINATING = "Terminating"
 
-_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_MAX_NAME = 63
+_LABEL = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+NAME = rf"{_LABEL}(?:\.{_LABEL}){{0,7}}"
+"""The names of clusters: DNS labels, up to eight levels. `payments.acme` is below `acme`."""
+_MAX_NAME = 253
+MAX_ISSUERS = 16
+MAX_NODES = 1000
 
 
 class ClusterRecord(Struct, frozen=True, kw_only=True):
@@ -31,6 +39,9 @@ class ClusterRecord(Struct, frozen=True, kw_only=True):
     phase       "" before it is prepared, then READY, and TERMINATING
     template    the template whose objects it shares; "" before it is prepared
     max_objects its quota; None: no limit
+    issuers     the JWTAuthenticators of its users; see `end_users.py`
+    nodes       how many simulated nodes it has; None: it does not simulate
+    has_user_condition  whether its status says whether `issuers` are valid
     wake_time   when a controller in it has work next; None: never
     changed_at  when the phase changed, in seconds since the epoch; 0 if that is not known
     """
@@ -42,6 +53,9 @@ class ClusterRecord(Struct, frozen=True, kw_only=True):
     is_terminating: bool
     has_finalizer: bool
     max_objects: int | None
+    issuers: list[Tree]
+    nodes: int | None
+    has_user_condition: bool
     wake_time: str | None
     changed_at: float
 
@@ -49,6 +63,11 @@ class ClusterRecord(Struct, frozen=True, kw_only=True):
     def is_open_to_requests(self) -> bool:
         """Whether it is prepared, and not being deleted."""
         return self.phase == READY and not self.is_terminating
+
+    @property
+    def settings(self) -> object:
+        """What an open cluster was opened with: it is opened again when this has changed."""
+        return self.issuers, self.nodes
 
     def key_root(self, root: str) -> str:
         """Return the prefix of its keys, without a slash at its end; `root` is that of the keys of
@@ -67,21 +86,66 @@ def record_of(tree: Tree) -> ClusterRecord:
         is_terminating=is_terminating(tree),
         has_finalizer=FINALIZER in finalizers_of(tree),
         max_objects=value_at(tree, "spec", "quota", "objects"),
+        issuers=value_at(tree, "spec", "authentication", "jwt") or [],
+        nodes=_nodes(tree),
+        has_user_condition=condition_of(tree, USERS) is not None,
         wake_time=status.get("wakeTime"),
-        changed_at=_changed_at(status),
+        changed_at=_changed_at(tree),
     )
 
 
-def _changed_at(status: Tree) -> float:
-    for condition in status.get("conditions") or ():
-        with suppress(ValueError):  # somebody else has written the status
-            return datetime.fromisoformat(condition["lastTransitionTime"]).timestamp()
+def condition_of(tree: Tree, name: str) -> Tree | None:
+    """Return a condition of an object, or None."""
+    conditions = (tree.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == name), None)
+
+
+def condition(name: str, status: str, reason: str, message: str, now: str) -> Tree:
+    """Return a new condition."""
+    return {
+        "type": name,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }
+
+
+def with_condition(tree: Tree, name: str, new: Tree | None) -> Tree:
+    """Return an object with a condition; without it if `new` is None."""
+    status: Tree = tree.get("status") or {}
+    others = [each for each in status.get("conditions") or () if each.get("type") != name]
+    conditions = others if new is None else [*others, new]
+    return {**tree, "status": {**status, "conditions": conditions}}
+
+
+def _nodes(tree: Tree) -> int | None:
+    simulation: Tree | None = value_at(tree, "spec", "simulation")
+    return None if simulation is None else simulation.get("nodes", 1)
+
+
+def _changed_at(tree: Tree) -> float:
+    ready = condition_of(tree, READY)
+    with suppress(ValueError):  # somebody else has written the status
+        return datetime.fromisoformat(ready["lastTransitionTime"]).timestamp() if ready else 0.0
     return 0.0
 
 
-def cluster(name: str, max_objects: int | None = None) -> Tree:
-    """Return a new object."""
-    spec = {} if max_objects is None else {"quota": {"objects": max_objects}}
+def cluster(
+    name: str,
+    *,
+    max_objects: int | None = None,
+    issuers: Sequence[Tree] = (),
+    nodes: int | None = None,
+) -> Tree:
+    """Return a new object; see ClusterRecord."""
+    spec: Tree = {}
+    if max_objects is not None:
+        spec["quota"] = {"objects": max_objects}
+    if issuers:
+        spec["authentication"] = {"jwt": list(issuers)}
+    if nodes is not None:
+        spec["simulation"] = {"nodes": nodes}
     return {
         "apiVersion": str(CLUSTERS),
         "kind": KIND,
@@ -128,7 +192,7 @@ def _column(name: str, type_: str, path: str) -> Tree:
 
 
 def _schema() -> Tree:
-    name = {"type": "string", "pattern": _LABEL, "maxLength": _MAX_NAME}
+    name = {"type": "string", "pattern": f"^{NAME}$", "maxLength": _MAX_NAME}
     return _object(
         "A logical cluster: an API with objects, definitions, roles and users of its own.",
         metadata={"type": "object", "properties": {"name": name}},
@@ -142,6 +206,28 @@ def _schema() -> Tree:
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
+                },
+            ),
+            authentication=_object(
+                "Who the users of the cluster are, besides its administrator and its service "
+                "accounts.",
+                jwt={
+                    "description": "Issuers of JSON Web Tokens, as the field jwt of an "
+                    "AuthenticationConfiguration (apiserver.config.k8s.io/v1).",
+                    "type": "array",
+                    "maxItems": MAX_ISSUERS,
+                    "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            ),
+            simulation=_object(
+                "Lets pods run in the cluster on simulated nodes, as --simulate does.",
+                nodes={
+                    "description": "The number of nodes that the cluster has from the start.",
+                    "type": "integer",
+                    "format": "int32",
+                    "minimum": 0,
+                    "maximum": MAX_NODES,
+                    "default": 1,
                 },
             ),
         ),
@@ -165,7 +251,8 @@ def _status_schema() -> Tree:
         template=_text("The template of the objects that every cluster has from the start."),
         wakeTime=_text("When a controller in the cluster has work next, while it is closed."),
         conditions={
-            "description": "Ready: whether the cluster answers requests.",
+            "description": "Ready: whether the cluster answers requests. UsersConfigured: whether "
+            "spec.authentication is valid; while it is not, it names no users.",
             "type": "array",
             "items": condition,
             "x-kubernetes-list-type": "map",

@@ -1,5 +1,6 @@
 """Brings clusters to the state that their objects ask for: prepares new ones, deletes the objects
-of deleted ones, and wakes those whose controllers have work.
+of deleted ones, closes those whose settings have changed, and wakes those whose controllers have
+work.
 
 It runs on every server: each one follows the objects, and of writes that several make the first one
 counts. A new Cluster gets the finalizer before its status says Ready, so that no cluster has rows
@@ -26,8 +27,12 @@ from kapiserver.clusters.cluster_kind import (
     READY,
     RESOURCE,
     TERMINATING,
+    USERS,
     ClusterRecord,
+    condition,
+    condition_of,
     record_of,
+    with_condition,
 )
 from kapiserver.clusters.credentials import (
     NAMESPACE,
@@ -36,7 +41,9 @@ from kapiserver.clusters.credentials import (
     credentials_of,
     new_secret,
 )
+from kapiserver.clusters.end_users import user_condition
 from kapiserver.clusters.open_clusters import OpenClusters
+from kapiserver.clusters.settings import account_issuer
 from kapiserver.clusters.templates import Templates
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
@@ -119,19 +126,27 @@ class ClusterController(Controller[str]):
             if record is not None:
                 self._end_wake(record)
         else:
+            old = self.records.get(name)
             record = self.records[name] = record_of(change.new.tree())
             self._plan_wake(record)
+            if old is not None and old.settings != record.settings:
+                self._tasks.start(self._open_clusters.close(record.uid, "changed"))
         waiting = self._waiting.pop(name, None)
         if waiting is not None:
             waiting.set()
-        return (name,) if record is not None and not record.is_open_to_requests else ()
+        if record is None or not _has_work(record):
+            return ()
+        return (name,)
 
     async def reconcile(self, name: str) -> None:
-        """Prepare a new cluster, or delete the objects of a deleted one."""
+        """Prepare a new cluster, report what is wrong with its issuers, or delete the objects of a
+        deleted one."""
         record = self.records.get(name)
-        if record is None or record.is_open_to_requests:
+        if record is None:
             return
-        if not record.is_terminating:
+        if record.is_open_to_requests:
+            await self._report_users(record)
+        elif not record.is_terminating:
             await self._prepare(record)
         elif record.has_finalizer:
             await self._delete(record)
@@ -162,11 +177,25 @@ class ClusterController(Controller[str]):
                 "phase": READY,
                 "url": f"{self._space.url}/{RESOURCE}/{name}",
                 "template": templates.current,
-                "conditions": [_condition("True", "Prepared", "", now)],
             }
-            return {**tree, "status": {**old, **status}}
+            prepared = {**tree, "status": {**old, **status}}
+            return with_condition(prepared, READY, condition(READY, "True", "Prepared", "", now))
 
         await update_object(self._clusters, name, ready, subresource="status", uid=uid)
+
+    async def _report_users(self, record: ClusterRecord) -> None:
+        """Bring the condition of the users of a cluster up to date."""
+        issuer = account_issuer(self.server.config, record.name)
+        new = user_condition(record, issuer, timestamp(self.clock.now()))
+
+        def reported(tree: Tree) -> Tree:
+            if _is_same(condition_of(tree, USERS), new):
+                return tree
+            return with_condition(tree, USERS, new)
+
+        await update_object(
+            self._clusters, record.name, reported, subresource="status", uid=record.uid
+        )
 
     async def credentials(self, record: ClusterRecord) -> Credentials:
         """Return the credentials of a cluster; new ones if their Secret was deleted. Raises
@@ -197,15 +226,13 @@ class ClusterController(Controller[str]):
 
     async def _delete(self, record: ClusterRecord) -> None:
         name, uid = record.name, record.uid
-        await self._open_clusters.close(uid)
+        await self._open_clusters.close(uid, "deleted")
         now = timestamp(self.clock.now())
 
         def terminating(tree: Tree) -> Tree:
-            status = {
-                "phase": TERMINATING,
-                "conditions": [_condition("False", "Deleted", "its objects are deleted", now)],
-            }
-            return {**tree, "status": {**(tree.get("status") or {}), **status}}
+            status = {**(tree.get("status") or {}), "phase": TERMINATING}
+            not_ready = condition(READY, "False", "Deleted", "its objects are deleted", now)
+            return with_condition({**tree, "status": status}, READY, not_ready)
 
         if record.phase != TERMINATING:
             await update_object(self._clusters, name, terminating, subresource="status", uid=uid)
@@ -282,11 +309,13 @@ def _without_finalizer(tree: Tree) -> Tree:
     return tree
 
 
-def _condition(status: str, reason: str, message: str, now: str) -> Tree:
-    return {
-        "type": "Ready",
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": now,
-    }
+def _has_work(record: ClusterRecord) -> bool:
+    has_users = bool(record.issuers) or record.has_user_condition
+    return not record.is_open_to_requests or has_users
+
+
+def _is_same(old: Tree | None, new: Tree | None) -> bool:
+    """Return whether two conditions differ in their times at most."""
+    if old is None or new is None:
+        return old is new
+    return all(old.get(field) == new[field] for field in ("status", "reason", "message"))

@@ -2,9 +2,10 @@
 
 Each cluster has a token of an administrator, and a key that signs the tokens of its service
 accounts. Both are made with the cluster and stored in a Secret of the management cluster, which is
-encrypted at rest as all Secrets are. Nothing else names a user of a logical cluster, except that
-members of system:masters of the management cluster are members of system:masters in every cluster.
-So a credential of one cluster is unknown in another one. A client certificate names a user of the
+encrypted at rest as all Secrets are. Other users come from the issuers that the Cluster names
+(`end_users.py`). Nothing else names a user of a logical cluster, except that members of
+system:masters of the management cluster are members of system:masters in every cluster. So a
+credential of one cluster is unknown in another one. A client certificate names a user of the
 management cluster alone, because one TLS port serves all clusters (decision 171).
 """
 
@@ -84,12 +85,18 @@ def credentials_of(secret: Tree) -> Credentials:
     return Credentials(values[0].decode(), values[1])
 
 
-def access_of(credentials: Credentials, management: UnionAuthenticator) -> Access:
-    """Return who may use a cluster with these credentials; `management` are the authenticators of
-    the management cluster."""
+def access_of(
+    credentials: Credentials, management: UnionAuthenticator, issuers: Tree | None
+) -> Access:
+    """Return who may use a cluster with these credentials.
+
+    management  the authenticators of the management cluster
+    issuers     the AuthenticationConfiguration of the cluster; None if it has none
+    """
     return Access(
         signing_key=credentials.signing_key,
         users={credentials.token: _ADMINISTRATOR},
+        issuers=issuers,
         fallback=_Masters(management),
     )
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from msgspec import Struct
 
 from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
-from kapiserver.apiserver.errors import ServiceUnavailable
+from kapiserver.apiserver.errors import MisdirectedRequest, ServiceUnavailable
 from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.health import SERVICE_HOOKS
 from kapiserver.apiserver.request import Request
@@ -36,11 +37,12 @@ from kapiserver.clusters.cluster_kind import (
 )
 from kapiserver.clusters.controller import ClusterController, ClusterSpace
 from kapiserver.clusters.credentials import NAMESPACE, access_of
+from kapiserver.clusters.end_users import authentication_configuration
 from kapiserver.clusters.open_clusters import OpenClusters
 from kapiserver.clusters.quota import QuotaStore
 from kapiserver.clusters.routing import Router, enter
 from kapiserver.clusters.running_cluster import RunningCluster
-from kapiserver.clusters.settings import cluster_config
+from kapiserver.clusters.settings import account_issuer, cluster_config
 from kapiserver.clusters.templates import Templates
 from kapiserver.control_loops import start_access, start_controllers
 from kapiserver.controllers.loop.context import ControllerContext
@@ -90,7 +92,9 @@ class LogicalClusters:
         self._marks = f"{root}/open/"
         """The prefix of the keys of rows that name clusters which are open."""
         self._router = Router(settings.logical_cluster_domain)
-        self._open_clusters = OpenClusters(self._open, self._on_rest, server.clock, settings)
+        self._open_clusters = OpenClusters(
+            self._open, self._on_rest, server.clock, settings, server.metrics.clusters
+        )
         self._controller: ClusterController | None = None
         self._started = asyncio.Event()
         self._tasks = BackgroundTasks[None]()
@@ -135,7 +139,10 @@ class LogicalClusters:
     async def handle(self, request: Request) -> AnyResponse:
         """Pass a request to the cluster that it is for; to the management cluster if there is no
         such cluster, which answers as for any path that it does not have."""
-        destination = self._router.destination(request)
+        try:
+            destination = self._router.destination(request)
+        except MisdirectedRequest as error:
+            return error_response(self._management.server, request, error)
         if destination is None:
             return await self._management.handle(request)
         try:
@@ -180,6 +187,7 @@ class LogicalClusters:
 
     @asynccontextmanager
     async def _open(self, record: ClusterRecord) -> AsyncIterator[RunningCluster]:
+        record = self._running_controller.records.get(record.name, record)  # the newest settings
         server, root = self._management.server, record.key_root(self._root)
         credentials = await self._running_controller.credentials(record)
         template = await self._templates.get(record.template)
@@ -189,12 +197,12 @@ class LogicalClusters:
             cluster_name=record.name,
             clock=server.clock,
             kv=QuotaStore(overlay, self.store, root=root, limit=limit),
-            access=access_of(credentials, server.authenticator),
+            access=access_of(credentials, server.authenticator, self._issuers(record)),
             audit=server.audit,
             encryption=self._management.encryption,
             shared_trees=template.trees,
         )
-        config = cluster_config(server.config, root=root, name=record.name)
+        config = cluster_config(server.config, root=root, name=record.name, nodes=record.nodes)
         async with AsyncExitStack() as stack:
             tenant = await stack.enter_async_context(open_cluster(config, parts, self._host))
             await start_access(tenant, stack)
@@ -202,6 +210,15 @@ class LogicalClusters:
             running = RunningCluster(tenant, functools.partial(self._start, tenant, record))
             stack.push_async_callback(running.stop_controllers)
             yield running
+
+    def _issuers(self, record: ClusterRecord) -> Tree | None:
+        """Return the AuthenticationConfiguration of a cluster; None if it is invalid, as its
+        condition says, or if there is none."""
+        issuer = account_issuer(self._management.server.config, record.name)
+        try:
+            return authentication_configuration(record, issuer)
+        except BadConfiguration:
+            return None
 
     async def _start(self, tenant: Cluster, record: ClusterRecord) -> ControllerManager:
         """Start the controllers of a cluster. A row says that it may have work, until it rests: the
@@ -240,10 +257,25 @@ class LogicalClusters:
 
     # The interface for programs.
 
-    async def create(self, name: str, *, max_objects: int | None = None) -> AdministratorAccess:
-        """Create a cluster, and return how its administrator reaches it. Raises StatusError, such
-        as AlreadyExists or Invalid for a name that is no DNS label."""
-        await self._clusters.create(cluster(name, max_objects))
+    async def create(
+        self,
+        name: str,
+        *,
+        max_objects: int | None = None,
+        issuers: Sequence[Tree] = (),
+        nodes: int | None = None,
+    ) -> AdministratorAccess:
+        """Create a cluster, and return how its administrator reaches it.
+
+        max_objects how many objects it may have; None: no limit
+        issuers     JWTAuthenticators of an AuthenticationConfiguration that know its users
+        nodes       how many simulated nodes it has; None: it does not simulate
+
+        Raises StatusError, such as AlreadyExists, or Invalid for a name of other than DNS labels.
+        """
+        await self._clusters.create(
+            cluster(name, max_objects=max_objects, issuers=issuers, nodes=nodes)
+        )
         return await self.access(name)
 
     async def access(self, name: str) -> AdministratorAccess:

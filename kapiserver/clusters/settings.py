@@ -13,13 +13,20 @@ from kapiserver.apiserver.config import (
     DebuggingSettings,
     ServiceAccountSettings,
     ServingSettings,
+    SimulationSettings,
     StoreSettings,
 )
 
 
-def cluster_config(config: Config, *, root: str, name: str) -> Config:
+def account_issuer(config: Config, name: str) -> str:
+    """Return the issuer of the tokens of a cluster's service accounts, which names the cluster."""
+    return f"{config.service_accounts.service_account_issuer[0]}/clusters/{name}"
+
+
+def cluster_config(config: Config, *, root: str, name: str, nodes: int | None = None) -> Config:
     """Return the settings of the cluster of a name, whose keys begin with a root, from those of the
-    management cluster. It opens no port, and reads no file but that of admission plugins."""
+    management cluster. It opens no port, and reads no file but that of admission plugins. Unless
+    `nodes` is None, it simulates so many."""
     serving, tokens, store = config.serving, config.service_accounts, config.store
     controllers = config.controller_manager
     return Config(
@@ -33,7 +40,7 @@ def cluster_config(config: Config, *, root: str, name: str) -> Config:
         services=config.services,
         authentication=AuthenticationSettings(anonymous_auth=config.authentication.anonymous_auth),
         service_accounts=ServiceAccountSettings(
-            service_account_issuer=(f"{tokens.service_account_issuer[0]}/clusters/{name}",),
+            service_account_issuer=(account_issuer(config, name),),
             service_account_extend_token_expiration=tokens.service_account_extend_token_expiration,
             service_account_max_token_expiration=tokens.service_account_max_token_expiration,
         ),
@@ -49,5 +56,6 @@ def cluster_config(config: Config, *, root: str, name: str) -> Config:
             event_ttl=store.event_ttl,
         ),
         limits=config.limits,
+        simulation=SimulationSettings(simulate=nodes is not None, simulate_nodes=nodes),
         debugging=DebuggingSettings(profiling=False),
     )

@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import base64
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,10 +43,25 @@ def add_clusters_commands(commands: _Commands) -> None:
         "--max-objects", type=positive, metavar="N",
         help="Number of objects that the cluster may have. Default: no limit.",
     )  # fmt: skip
-    _add(
+    create.add_argument(
+        "--authentication-config", type=Path, metavar="FILE",
+        help="File of an AuthenticationConfiguration, whose field jwt names the issuers of tokens "
+        "that count in the cluster. Default: no users besides the administrator and service "
+        "accounts.",
+    )  # fmt: skip
+    create.add_argument(
+        "--simulate-nodes", type=positive, metavar="N",
+        help="Let pods run in the cluster, on N simulated nodes. Default: pods do not run.",
+    )  # fmt: skip
+    below = _add(
         clusters, "list", _list, has_name=False,
         help_text="list the clusters",
-        description="Print the name, the phase and the URL of each cluster.",
+        description="Print the name, the phase and the URL of each cluster, those of one "
+        "organisation together.",
+    )  # fmt: skip
+    below.add_argument(
+        "name", metavar="NAME", nargs="?", default="",
+        help="Only this cluster, and those below it, such as NAME and TEAM.NAME. Default: all.",
     )  # fmt: skip
     _add(
         clusters, "delete", _delete,
@@ -108,7 +123,14 @@ def _clusters(client: Client) -> Resource:
 async def _create(client: Client, options: argparse.Namespace) -> None:
     from kapiserver.clusters.cluster_kind import cluster, record_of
 
-    created = await _clusters(client).create(cluster(options.name, options.max_objects))
+    issuers = _read_issuers(options.authentication_config)
+    new = cluster(
+        options.name,
+        max_objects=options.max_objects,
+        issuers=issuers,
+        nodes=options.simulate_nodes,
+    )
+    created = await _clusters(client).create(new)
     changes = _clusters(client).watch(
         resource_version=created["metadata"]["resourceVersion"],
         fieldSelector=f"metadata.name={options.name}",
@@ -119,8 +141,30 @@ async def _create(client: Client, options: argparse.Namespace) -> None:
     await _print_kubeconfig(client, options)
 
 
-async def _list(client: Client, _options: argparse.Namespace) -> None:
-    clusters = (await _clusters(client).list())["items"]
+def _read_issuers(file: Path | None) -> Sequence[Tree]:
+    """Return the issuers of an AuthenticationConfiguration. Raises BadConfiguration."""
+    if file is None:
+        return ()
+    from kapiserver.apiserver.authentication.jwt_config import KINDS, configuration_errors
+    from kapiserver.apiserver.authentication.jwt_settings import PURPOSE
+    from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration
+
+    tree = read_configuration(
+        file, KINDS, purpose=PURPOSE, validate=lambda tree: configuration_errors(tree, ())
+    )
+    if tree.get("anonymous") is not None:
+        raise BadConfiguration(f"{file}: anonymous cannot be set for one cluster")
+    issuers: Sequence[Tree] = tree["jwt"]
+    return issuers
+
+
+async def _list(client: Client, options: argparse.Namespace) -> None:
+    clusters = [
+        tree
+        for tree in (await _clusters(client).list())["items"]
+        if f".{tree['metadata']['name']}".endswith(f".{options.name}" if options.name else "")
+    ]
+    clusters.sort(key=lambda tree: tree["metadata"]["name"].split(".")[::-1])
     rows = [("NAME", "PHASE", "URL")]
     for tree in clusters:
         status = tree.get("status") or {}

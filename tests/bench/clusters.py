@@ -3,8 +3,10 @@
     python -m tests.bench.clusters --clusters 10000 --active 200 --plot FILE.svg
 
 Creates clusters, opens some of them one after the other, lets all of them answer requests in turns,
-and at last measures the latency of one cluster while many clients of another one list and create.
-Memory is that of the server process (VmRSS), CPU that of the server. Linux only.
+and measures the latency of one cluster while many clients of another one list and create. At last
+it opens as many other clusters, for which the first ones close. Memory is that of the server
+process (VmRSS), CPU that of the server. The table at the end has the goals. Linux only; it takes
+some three minutes on two quiet cores.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.bench.client import Connection, Target, connections, spread
@@ -40,11 +42,24 @@ START_SECONDS = 0.15
 """The time in which the controllers of one cluster start, behind its first answer."""
 
 
+@dataclass
+class Figures:
+    """What the table at the end shows: ms of CPU, KiB and MiB for each cluster, and latencies."""
+
+    create: float = 0.0
+    first: float = 0.0
+    idle: float = 0.0
+    active: float = 0.0
+    closed: float = 0.0
+    alone: str = ""
+    flooded: str = ""
+
+
 def _name(number: int) -> str:
     return f"c{number:05}"
 
 
-async def _create(target: Target, count: int) -> None:
+async def _create(target: Target, count: int, figures: Figures) -> None:
     """Create clusters, and wait until all are ready."""
     begin, cpu, memory = time.perf_counter(), cpu_seconds(target.pids), resident_mib(target.pids)
     async with connections(target, 16) as opened:
@@ -68,23 +83,24 @@ async def _create(target: Target, count: int) -> None:
                     break
     cpu = cpu_seconds(target.pids) - cpu
     memory = resident_mib(target.pids) - memory
+    figures.create, figures.idle = cpu / count * 1e3, memory / count * 1024
     print(
         f"{count} clusters created in {time.perf_counter() - begin:.1f} s: "
-        f"{cpu / count * 1e3:.1f} ms of CPU and {memory / count * 1024:.1f} KiB each"
+        f"{figures.create:.1f} ms of CPU and {figures.idle:.1f} KiB each"
     )
 
 
-async def _tokens(target: Target, count: int) -> list[str]:
+async def _tokens(target: Target, numbers: range) -> list[str]:
     async with connections(target, 1) as (connection,):
         tokens = []
-        for number in range(count):
+        for number in numbers:
             response = await connection.request("GET", f"{SECRETS}/{_name(number)}")
             data = json.loads(response.body)["data"]
             tokens.append(base64.b64decode(data["token"]).decode())
         return tokens
 
 
-async def _open(target: Target, tokens: list[str]) -> list[tuple[float, float]]:
+async def _open(target: Target, tokens: list[str], figures: Figures) -> list[tuple[float, float]]:
     """Send the first request to each cluster, and return the memory by the number of clusters."""
     before = resident_mib(target.pids)
     first: list[float] = []
@@ -104,10 +120,12 @@ async def _open(target: Target, tokens: list[str]) -> list[tuple[float, float]]:
     await asyncio.sleep(SETTLE_SECONDS)
     memory = resident_mib(target.pids)
     points.append((float(len(tokens)), memory))
+    figures.first = statistics.median(first) * 1e3
+    figures.active = (memory - before) / len(tokens)
     print(
-        f"{len(tokens)} clusters opened: first answer {statistics.median(first) * 1e3:.1f} ms of "
+        f"{len(tokens)} clusters opened: first answer {figures.first:.1f} ms of "
         f"CPU, controllers {statistics.median(behind) * 1e3:.1f} ms behind it (medians), "
-        f"{(memory - before) / len(tokens):.2f} MiB each; the server has {memory:.0f} MiB"
+        f"{figures.active:.2f} MiB each; the server has {memory:.0f} MiB"
     )
     cpu = cpu_seconds(target.pids)
     await asyncio.sleep(5)
@@ -179,7 +197,9 @@ async def flood(target: Target, count: int) -> None:
         await asyncio.gather(*map(send, opened, itertools.count()))
 
 
-async def _share(target: Target, tokens: list[str], options: argparse.Namespace) -> None:
+async def _share(
+    target: Target, tokens: list[str], options: argparse.Namespace, figures: Figures
+) -> None:
     """Measure the latency of one cluster, alone and beside a flood of another one."""
 
     def text(latencies: list[float]) -> str:
@@ -198,21 +218,53 @@ async def _share(target: Target, tokens: list[str], options: argparse.Namespace)
     finally:
         process.terminate()
         process.wait(30)
+    figures.alone, figures.flooded = text(quiet), text(flooded)
     print(
-        f"GET of one cluster, p50 / p99: {text(quiet)} alone, {text(flooded)} beside "
+        f"GET of one cluster, p50 / p99: {figures.alone} alone, {figures.flooded} beside "
         f"{options.connections} clients of another one"
     )
 
 
+async def _replace(target: Target, numbers: range, figures: Figures) -> None:
+    """Open clusters for which others close, and note the memory that the closed ones leave."""
+    before = resident_mib(target.pids)
+    for number, token in zip(numbers, await _tokens(target, numbers), strict=True):
+        async with connections(replace(target, token=token), 1) as (connection,):
+            path = f"/clusters/{_name(number)}/api/v1/namespaces"
+            assert (await connection.request("GET", path)).status == 200
+            await asyncio.sleep(START_SECONDS)
+    await asyncio.sleep(SETTLE_SECONDS)
+    figures.closed = (resident_mib(target.pids) - before) / len(numbers) * 1024
+    print(f"{len(numbers)} others opened in place of them: {figures.closed:.0f} KiB more for each")
+
+
+def _print_table(figures: Figures) -> None:
+    first_answer = figures.create + figures.first
+    rows = [
+        ("create to first answer", f"{first_answer:.1f} ms of CPU", "20 ms"),
+        ("idle cluster", f"{figures.idle:.1f} KiB", "50 KB"),
+        ("active cluster", f"{figures.active:.2f} MiB", "3 MB"),
+        ("closed cluster", f"{figures.closed:.0f} KiB", "0"),
+        ("GET of a quiet cluster, p50 / p99", figures.alone, ""),
+        ("the same beside a noisy one", figures.flooded, ""),
+    ]
+    print("\n| figure | measured | goal |\n| --- | --- | --- |")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
 async def measure(target: Target, folder: Path, options: argparse.Namespace) -> None:
     """Run all steps."""
-    await _create(target, options.clusters)
+    figures = Figures()
+    await _create(target, options.clusters, figures)
     size = sum(file.stat().st_size for file in (folder / "server" / "data").glob("kapiserver.db*"))
     print(f"files of the store: {size / 1e6:.0f} MB")
-    tokens = await _tokens(target, options.active)
-    points = await _open(target, tokens)
+    tokens = await _tokens(target, range(options.active))
+    points = await _open(target, tokens, figures)
     await _use(target, tokens, options.seconds)
-    await _share(target, tokens, options)
+    await _share(target, tokens, options, figures)
+    await _replace(target, range(options.active, 2 * options.active), figures)
+    _print_table(figures)
     if options.plot is not None:
         title = "memory of the server by the number of open clusters"
         lines = {"memory": points}
@@ -223,7 +275,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--storage", choices=STORES, default="sqlite")
     parser.add_argument("--clusters", type=int, default=10_000)
-    parser.add_argument("--active", type=int, default=200)
+    parser.add_argument("--active", type=int, default=200, help="at most half of the clusters")
     parser.add_argument("--seconds", type=int, default=10, help="of each phase under load")
     parser.add_argument("--connections", type=int, default=64, help="of the flood")
     parser.add_argument("--plot", type=Path)
@@ -242,7 +294,7 @@ def main() -> None:
         asyncio.run(flood(target, options.flood))
         return
     flags = [
-        "--enable-logical-clusters", "--logical-cluster-max-open", str(options.active + 1),
+        "--enable-logical-clusters", "--logical-cluster-max-open", str(options.active),
         *(f"--{flag}" for flag in options.flags),
     ]  # fmt: skip
     with (

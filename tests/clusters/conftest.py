@@ -12,5 +12,6 @@ from tests.clusters.clusterkit import Kit
 @pytest.fixture(scope="session")
 def kit() -> Iterator[Kit]:
     """A server with logical clusters."""
-    with Kit.running(logical_cluster_domain="clusters.test") as kit:
+    settings = {"logical_cluster_domain": "clusters.test", "disable_http2_serving": False}
+    with Kit.running(**settings) as kit:
         yield kit

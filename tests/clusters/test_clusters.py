@@ -221,12 +221,25 @@ def test_a_deleted_secret(kit: Kit) -> None:
     assert kit.request(old, "GET", MAPS).code == 401
 
 
-@pytest.mark.parametrize("name", ["Upper", "a.b", "-a", "a-", "a" * 64, "a_b"])
+@pytest.mark.parametrize(
+    "name", ["Upper", "-a", "a-", "a" * 64, "a_b", "a..b", ".a", "a.", "a:b", ".".join("abcdefghi")]
+)
 def test_names(kit: Kit, name: str) -> None:
-    """The name of a cluster is a DNS label."""
+    """The name of a cluster is DNS labels, up to eight levels."""
     with pytest.raises(StatusError) as caught:
         kit.create(name)
     assert caught.value.code == 422
+
+
+def test_levels(kit: Kit) -> None:
+    """A cluster below another one has its own objects and users; each lives without the other."""
+    company, team = kit.create("company"), kit.create("team.company")
+    assert kit.request(team, "POST", MAPS, MAP).code == 201
+    assert kit.request(company, "GET", f"{MAPS}/x").code == 404
+    path = f"/clusters/{team.name}{MAPS}/x"
+    assert kit.send("GET", path, Authorization=f"Bearer {company.token}").code == 401
+    kit.delete("company")
+    assert kit.request(team, "GET", f"{MAPS}/x").code == 200
 
 
 @pytest.mark.slow

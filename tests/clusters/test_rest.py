@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from kapiserver.api.resource_client import StatusError
@@ -19,7 +22,9 @@ from kapiserver.clusters.service import AdministratorAccess, LogicalClusters
 from kapiserver.parts import Parts
 from kapiserver.storage.sqlite.admin import backup
 from tests.clock import ManualClock
+from tests.clusters.test_clusters import WIDGETS
 
+DEFINITIONS = ("apiextensions.k8s.io/v1", "customresourcedefinitions")
 IDLE = 300.0
 STEP = 10.0
 START = datetime(2026, 1, 1, 12, 10, tzinfo=UTC).timestamp()
@@ -36,6 +41,12 @@ class Served:
     def client(self, access: AdministratorAccess) -> Client:
         """Return a client of a cluster, which has to be entered."""
         return Client(access.url, token=access.token)
+
+    def http(self, access: AdministratorAccess | None = None) -> httpx.AsyncClient:
+        """Return an HTTP client of a cluster, or of the server, which has to be entered."""
+        headers = {} if access is None else {"Authorization": f"Bearer {access.token}"}
+        url = self.url if access is None else access.url
+        return httpx.AsyncClient(base_url=f"{url}/", headers=headers, timeout=30)
 
     async def status(self, name: str) -> Any:
         """Return the status of a Cluster."""
@@ -311,5 +322,101 @@ def test_seats() -> None:
                     before = len(ended)
                     await asyncio.gather(*tasks)
                 assert before <= 8
+
+    asyncio.run(run())
+
+
+def test_a_closed_cluster_is_freed() -> None:
+    """When a cluster rests, nothing keeps its parts in memory: no cache of documents, no timer, no
+    informer, no task."""
+    paths = ("openapi/v2", "openapi/v3", "openapi/v3/apis/apps/v1", "apis", "metrics")
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a")
+            async with served.client(access) as client, served.http(access) as http:
+                await create(client, "x")
+                await client.resource(*DEFINITIONS).create(WIDGETS)
+                for path in paths:
+                    assert (await http.get(path)).status_code == 200
+            (place,) = served.clusters._open_clusters._places.values()
+            parts = weakref.ref(place.ready.result()._cluster.server.stores)
+            del place
+            await eventually(lambda: served.clusters.is_settled)
+            await served.pass_time(2 * IDLE)
+            await eventually(lambda: served.clusters.open_count == 0)
+            await eventually(lambda: gc.collect() >= 0 and parts() is None)
+
+    asyncio.run(run())
+
+
+def test_metrics() -> None:
+    """The metrics of the management cluster count open clusters, and why they were closed."""
+    name = "kapiserver_logical_cluster"
+
+    async def run() -> None:
+        async with serving() as served, served.http() as http:
+
+            async def lines() -> list[str]:
+                text = (await http.get("metrics")).text
+                return [line for line in text.splitlines() if line.startswith(name)]
+
+            access = await served.clusters.create("a")
+            async with served.client(access) as client:
+                await maps(client).list()
+            present = await lines()
+            assert f"{name}s_open 1" in present
+            assert f'{name}_open_duration_seconds_count{{result="success"}} 1' in present
+            await served.pass_time(2 * IDLE)
+            await eventually(lambda: served.clusters.open_count == 0)
+            present = await lines()
+            assert f"{name}s_open 0" in present
+            assert f'{name}_closes_total{{reason="idle"}} 1' in present
+            async with served.http(access) as tenant:
+                assert name not in (await tenant.get("metrics")).text
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_simulation() -> None:
+    """In a cluster that simulates, pods run; heartbeats do not keep it open, and it wakes when a
+    pod is due."""
+    job = {
+        "metadata": {"name": "long"},
+        "spec": {
+            "template": {
+                "metadata": {"annotations": {"simulation.kapiserver.dev/run-seconds": "7200"}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "c", "image": "i"}],
+                },
+            }
+        },
+    }
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a", nodes=2)
+            async with served.client(access) as client:
+                jobs = client.resource("batch/v1", "jobs", namespace="default")
+                await jobs.create(job)
+                await served.pass_time(60)
+                assert (await jobs.get("long"))["status"]["ready"] == 1
+                nodes = (await client.resource("v1", "nodes").list())["items"]
+                assert len(nodes) == 2
+            await served.pass_time(3 * IDLE)
+            await eventually(lambda: served.clusters.open_count == 0)
+            due = datetime.fromisoformat((await served.status("a"))["wakeTime"]).timestamp()
+            assert 7000 < due - START < 7300
+            served.clock.advance(due - served.clock.now())
+            await eventually(lambda: served.clusters.open_count == 1)
+            await served.pass_time(30)
+            async with served.client(access) as client:
+                jobs = client.resource("batch/v1", "jobs", namespace="default")
+                assert (await jobs.get("long"))["status"]["succeeded"] == 1
+            plain = await served.clusters.create("b")
+            async with served.client(plain) as client:
+                assert (await client.resource("v1", "nodes").list())["items"] == []
 
     asyncio.run(run())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from kapiserver.api.resource_client import Client
+from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
 from kapiserver.apiserver.authentication.authenticator import (
     Authenticator,
@@ -131,6 +132,20 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
     )
 
 
+def _issuers(parts: Parts, configuration: Tree) -> TokenAuthenticator:
+    """Return the authenticator of tokens of issuers that no file and no flag names."""
+    from kapiserver.apiserver.authentication.jwt_authenticator import JwtAuthenticator
+
+    return JwtAuthenticator(
+        configuration,
+        None,
+        parts.clock,
+        parts.tokens.audiences,
+        parts.anonymous,
+        metrics=parts.metrics,
+    )
+
+
 def _request_header(parts: Parts) -> Authenticator | None:
     file = parts.config.authentication.requestheader_client_ca_file
     if file is None:
@@ -172,11 +187,13 @@ class Access(Struct, frozen=True, kw_only=True):
 
     signing_key     PEM of the key that signs the tokens of its service accounts
     users           users by their bearer tokens
+    issuers         a valid AuthenticationConfiguration with issuers of other users; None: no others
     fallback        asked about a request whose credentials no authenticator accepts
     """
 
     signing_key: bytes
     users: Mapping[str, User]
+    issuers: Tree | None = None
     fallback: Authenticator
 
 
@@ -214,6 +231,8 @@ class Authentication:
         if access is not None:
             users = TokenFileAuthenticator(access.users, tokens.audiences)
             token_authenticators = [users, *token_authenticators]
+            if access.issuers is not None:
+                token_authenticators.append(_issuers(parts, access.issuers))
         self.authenticator = UnionAuthenticator(
             token_authenticators,
             requests=requests,

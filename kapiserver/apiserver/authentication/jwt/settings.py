@@ -1,17 +1,21 @@
 """The AuthenticationConfiguration of a server: the file of `--authentication-config`, or the one
-that the `--oidc-*` flags stand for.
+that the `--oidc-*` flags stand for, or the issuers of a logical cluster.
 
 Mirrors pkg/kubeapiserver/options/authentication.go of kube-apiserver.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.jwt.config import KINDS, configuration_errors
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration, decode_configuration
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.json import JSONSerializer, encode_value
 
 PURPOSE = "authentication configuration"
 
@@ -67,3 +71,19 @@ def configuration_of_flags(config: Config) -> Tree:
     if problems:
         raise BadConfiguration(f"--oidc-* flags: {', '.join(problems)}")
     return tree
+
+
+def configuration_of_issuers(issuers: Sequence[Tree], disallowed_issuers: Collection[str]) -> Tree:
+    """Return the configuration with these JWTAuthenticators, as a client wrote them;
+    `disallowed_issuers` are those of service account tokens. Raises BadConfiguration."""
+    kind = next(iter(KINDS))
+    data = encode_value({"jwt": issuers})
+    try:
+        decoded = JSONSerializer(ConfigurationScheme(KINDS)).decode(data, defaults=kind)
+    except CodecError as error:
+        raise BadConfiguration(str(error)) from error
+    errors = map(str, configuration_errors(decoded.object, disallowed_issuers))
+    problems = [*decoded.strict_errors, *errors]
+    if problems:
+        raise BadConfiguration(", ".join(problems))
+    return decoded.object

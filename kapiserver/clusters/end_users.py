@@ -19,7 +19,7 @@ def authentication_configuration(record: ClusterRecord, own_issuer: str) -> Tree
     if not record.issuers:
         return None
     # Imported late: most clusters have no issuer.
-    from kapiserver.apiserver.authentication.jwt_settings import configuration_of_issuers
+    from kapiserver.apiserver.authentication.jwt.settings import configuration_of_issuers
 
     return configuration_of_issuers(record.issuers, [own_issuer])
 

@@ -145,8 +145,8 @@ def _read_issuers(file: Path | None) -> Sequence[Tree]:
     """Return the issuers of an AuthenticationConfiguration. Raises BadConfiguration."""
     if file is None:
         return ()
-    from kapiserver.apiserver.authentication.jwt_config import KINDS, configuration_errors
-    from kapiserver.apiserver.authentication.jwt_settings import PURPOSE
+    from kapiserver.apiserver.authentication.jwt.config import KINDS, configuration_errors
+    from kapiserver.apiserver.authentication.jwt.settings import PURPOSE
     from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration
 
     tree = read_configuration(

@@ -11,7 +11,7 @@ import yaml
 
 from kapiserver.cli import main
 from kapiserver.clusters.service import AdministratorAccess
-from tests.apiserver.test_jwt import Issuer, configuration
+from tests.apiserver.authentication.test_jwt import Issuer, configuration
 from tests.clusters.clusterkit import CLUSTERS, MAPS, Kit
 
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kapiserver.clusters.service import AdministratorAccess
-from tests.apiserver.http2.clientkit import connect
+from tests.apiserver.serving.http2.clientkit import connect
 from tests.clusters.clusterkit import MAP, MAPS, TIMEOUT_SECONDS, Kit
 
 Pair: TypeAlias = tuple[AdministratorAccess, AdministratorAccess]

@@ -134,7 +134,7 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
 
 def _issuers(parts: Parts, configuration: Tree) -> TokenAuthenticator:
     """Return the authenticator of tokens of issuers that no file and no flag names."""
-    from kapiserver.apiserver.authentication.jwt_authenticator import JwtAuthenticator
+    from kapiserver.apiserver.authentication.jwt.authenticator import JwtAuthenticator
 
     return JwtAuthenticator(
         configuration,

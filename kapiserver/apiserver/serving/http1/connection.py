@@ -64,7 +64,6 @@ from kapiserver.apiserver.serving.http1.response_head import (
     response_head,
 )
 from kapiserver.apiserver.serving.http1.stream_sink import StreamSink
-from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
 from kapiserver.apiserver.user import ANONYMOUS, User
 from kapiserver.storage.cache.query import WatchSink
 

@@ -38,7 +38,6 @@ from kapiserver.apiserver.serving.http2.events import (
 from kapiserver.apiserver.serving.http2.exchange import Http2Exchange
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol, State
 from kapiserver.apiserver.serving.http2.settings import Http2Settings
-from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
 from kapiserver.codecs.http2.frames import INADEQUATE_SECURITY
 
 CHECK_SECONDS = 8.0

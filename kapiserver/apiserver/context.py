@@ -19,10 +19,10 @@ from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.authorizer import Authorizer
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.discovery.openapi_cache import OpenAPICache
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.memory_limit import MemoryLimit
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
+from kapiserver.apiserver.openapi_cache import OpenAPICache
 from kapiserver.apiserver.request import Query, Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse

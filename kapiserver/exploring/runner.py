@@ -25,7 +25,7 @@ class PlanRunner(Protocol):
 
     @property
     def is_pending(self) -> bool:
-        """Whether the points of the last plan did not come."""
+        """Whether the points of the last plan did not come, or the server refused its variation."""
 
     @property
     def skips_time(self) -> bool:

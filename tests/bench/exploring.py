@@ -22,8 +22,8 @@ from pathlib import Path
 from kapiserver.exploring.explore import explore
 from kapiserver.exploring.findings import Options
 from kapiserver.exploring.running.assignment import Setup
-from kapiserver.exploring.running.in_process import ThreadLauncher, running_function
-from kapiserver.exploring.running.programs import CommandLauncher, Launcher
+from kapiserver.exploring.running.operators.in_process import ThreadLauncher, running_function
+from kapiserver.exploring.running.operators.programs import CommandLauncher, Launcher
 from kapiserver.exploring.steps import parse_workload
 from tests.explore.corpus import FOLDER
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.exploring.running.activity import Sample, sample
+from kapiserver.exploring.running.operators.activity import Sample, sample
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="the system does not say what threads do"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kapiserver.exploring.running.gates import Meeting
+from kapiserver.exploring.running.injecting.gates import Meeting
 
 
 def test_the_first_writes_of_two_instances_pass_together() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kapiserver.exploring.history import History, Request
 from kapiserver.exploring.planning.plans import parse_plan
-from kapiserver.exploring.running.programs import CommandLauncher
+from kapiserver.exploring.running.operators.programs import CommandLauncher
 from kapiserver.exploring.running.session import Assignment, Pace, Setup, open_session
 from kapiserver.exploring.steps import parse_workload
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kapiserver.exploring.running.operator_loop import OperatorLoop
+from kapiserver.exploring.running.operators.operator_loop import OperatorLoop
 
 HOUR = 3600.0
 LIMIT = 30.0

@@ -11,7 +11,7 @@ from kapiserver.exploring.explore import explore
 from kapiserver.exploring.findings import Options
 from kapiserver.exploring.outputs import Report, count_text, write_text
 from kapiserver.exploring.running.assignment import Setup
-from kapiserver.exploring.running.in_process import ThreadLauncher, running_function
+from kapiserver.exploring.running.operators.in_process import ThreadLauncher, running_function
 from kapiserver.exploring.steps import read_workload
 from tests.explore.corpus import FOLDER
 

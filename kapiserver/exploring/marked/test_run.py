@@ -8,8 +8,8 @@ from typing import Any
 
 from kapiserver.exploring.history import History
 from kapiserver.exploring.running.assignment import Assignment, Setup
-from kapiserver.exploring.running.in_process import ThreadLauncher
-from kapiserver.exploring.running.programs import CommandLauncher, Launcher
+from kapiserver.exploring.running.operators.in_process import ThreadLauncher
+from kapiserver.exploring.running.operators.programs import CommandLauncher, Launcher
 from kapiserver.exploring.running.session import Session
 from kapiserver.testing.fixtures.background import (
     operator_arguments,

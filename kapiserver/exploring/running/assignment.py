@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, structs
 
 from kapiserver.exploring.judging.states import Expectation
 from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import CERTIFICATE, TOKEN, Plan, step_point
-from kapiserver.exploring.running.programs import Launcher
+from kapiserver.exploring.running.operators.programs import Launcher
 from kapiserver.exploring.steps import Step
 
 RELOAD_SECONDS = {TOKEN: 65.0, CERTIFICATE: 310.0}
@@ -38,7 +39,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     sources     files and folders of what an administrator installs: definitions, roles
     user        the user that the operator is; "": an administrator
-    simulate    whether there are nodes and pods
+    settings    those of the TestServer, such as `simulate`, by name
     stale_reads whether all reads of a stale view are old
     launcher            starts the operator; None if somebody else sets that of the session
     has_http_workload   whether a test sends the workload's requests, in place of the steps
@@ -49,7 +50,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     steps: Sequence[Step] = ()
     sources: Sequence[str] = ()
     user: str = ""
-    simulate: bool = False
+    settings: Mapping[str, Any] = {}
     stale_reads: bool = False
     earlier_version: Launcher | None = None
     has_http_workload: bool = False

@@ -10,9 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import stat
-import struct
-from collections.abc import Iterator
 
 try:
     import fcntl
@@ -21,42 +18,38 @@ except ImportError:  # Windows
     fcntl = termios = None  # type: ignore[assignment]
 
 _QUICK_ACK: int = getattr(socket, "TCP_QUICKACK", 0)
+_LAST_STANDARD_FILE = 2
+_NOTHING = bytes(4)
+"""The number of bytes that are not acknowledged, an int of C, if there are none."""
 
 
 def is_in_flight() -> bool:
     """Whether a socket of this process has sent data that the other end has yet to receive."""
     if fcntl is None or not _QUICK_ACK:
         return False
-    files = list(_sockets())
-    if not any(map(_unacknowledged_bytes, files)):
+    files = _files()
+    if not any(map(_has_unacknowledged_data, files)):
         return False
     # A socket acknowledges what it has received after up to 40 ms, and at once if it is told to.
     for file in files:
         _acknowledge(file)
-    return any(map(_unacknowledged_bytes, files))
+    return any(map(_has_unacknowledged_data, files))
 
 
-def _sockets() -> Iterator[int]:
-    """Yield the files of this process that are sockets."""
+def _files() -> list[int]:
+    """Return the files of this process that may be sockets: those behind the standard files, which
+    may be terminals."""
     try:
-        names = os.listdir("/dev/fd")
+        return [file for file in map(int, os.listdir("/dev/fd")) if file > _LAST_STANDARD_FILE]
     except OSError:
-        return
-    for name in names:
-        try:
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                yield int(name)
-        except OSError:  # closed meanwhile
-            continue
+        return []
 
 
-def _unacknowledged_bytes(file: int) -> int:
+def _has_unacknowledged_data(file: int) -> bool:
     try:
-        answer = fcntl.ioctl(file, termios.TIOCOUTQ, bytes(4))
-    except OSError:  # closed meanwhile, or a socket that listens
-        return 0
-    (number,) = struct.unpack("i", answer)
-    return int(number)
+        return bool(fcntl.ioctl(file, termios.TIOCOUTQ, _NOTHING) != _NOTHING)
+    except OSError:  # closed meanwhile, a socket that listens, or no socket
+        return False
 
 
 def _acknowledge(file: int) -> None:

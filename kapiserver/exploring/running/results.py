@@ -6,6 +6,7 @@ import msgspec
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
 from kapiserver.exploring.history import OPERATOR, History, ObjectRef, Request
 from kapiserver.testing.server import TestServer
 from kapiserver.testing.state.dumps import dumped_objects, dumped_resources
@@ -19,11 +20,11 @@ async def read_state(server: TestServer, clean: Snapshot) -> dict[ObjectRef, Tre
     api_server = server.running.cluster.server
     snapshot = await server.state.snapshot_async()
     items = [item for item in snapshot.items if not is_left_to_controllers(item)]
-    resources = dumped_resources(api_server, ())
+    changed = dumped_objects(api_server, items, dumped_resources(api_server, ()), "", clean.items)
+    has_nodes = any(obj["kind"] == "Node" for obj in changed)
+    nodes = _nodes(api_server, clean) if has_nodes else frozenset()
     state = {}
-    node_resources = [resource for resource in resources if resource.qualified_name == "nodes"]
-    nodes = set(map(_node, dumped_objects(api_server, clean.items, node_resources, "", ())))
-    for obj in dumped_objects(api_server, items, resources, "", clean.items):
+    for obj in changed:
         if obj["kind"] == "Node" and _node(obj) in nodes:
             continue
         resource = api_server.scheme.resource_of(
@@ -33,6 +34,12 @@ async def read_state(server: TestServer, clean: Snapshot) -> dict[ObjectRef, Tre
         name = resource.qualified_name
         state[ObjectRef(name, metadata.get("namespace", ""), metadata["name"])] = obj
     return state
+
+
+def _nodes(server: Server, snapshot: Snapshot) -> frozenset[bytes]:
+    """Return what others than the kubelets have set in the nodes of a snapshot."""
+    objects = dumped_objects(server, snapshot.items, dumped_resources(server, ("nodes",)), "", ())
+    return frozenset(map(_node, objects))
 
 
 def _node(obj: Tree) -> bytes:

@@ -19,9 +19,9 @@ from kapiserver.exploring.judging.states import Expectation
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variation import parse_variation
 from kapiserver.exploring.running.assignment import Assignment, Pace, Setup
-from kapiserver.exploring.running.injector import Injector
-from kapiserver.exploring.running.instances import POLL_SECONDS, Instances
-from kapiserver.exploring.running.obstacles import Obstacles
+from kapiserver.exploring.running.injecting.injector import Injector
+from kapiserver.exploring.running.injecting.obstacles import Obstacles
+from kapiserver.exploring.running.operators.instances import POLL_SECONDS, Instances
 from kapiserver.exploring.running.results import forbidden_requests, read_state
 from kapiserver.exploring.running.retries import MAX_RETRY_SECONDS, seconds_to_retry
 from kapiserver.exploring.running.settling import Settling
@@ -40,6 +40,9 @@ AGE_INTERVALS, AGE_SECONDS = 6, 600.0
 """The parts of the hour for which an operator is left alone."""
 WATCH_SECONDS = 1.5
 """Time in which clients open their watches again; client-go waits for almost a second."""
+MAX_ATTEMPTS = 5
+"""How often an operator may go on before the moment of its next attempt is no reason to wait any
+more: it has failed each time."""
 BLOCKED_SECONDS = 0.02
 """Time between two looks at whether a workload that comes by HTTP waits for the operator."""
 
@@ -74,6 +77,8 @@ class Session:
         self._idle_requests: list[int] = []
         self._has_given_up = False
         """Whether an operator did not recover from what a plan did."""
+        self._is_refused = False
+        """Whether the server has refused a variation."""
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -111,7 +116,7 @@ class Session:
         self._varied = None
         self._idle_requests.clear()
         self._obstacles = Obstacles(self._server, self.tracer, self._writes)
-        self._has_given_up = False
+        self._has_given_up = self._is_refused = False
         self._settling.begin(self._pace, assignment.tracebacks)
         plan = assignment.plan
         earlier_version = self._setup.earlier_version if plan.has("upgrade") else None
@@ -157,8 +162,8 @@ class Session:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the points of the last plan did not come."""
-        return bool(self.injector.pending)
+        """Whether the points of the last plan did not come, or the server refused its variation."""
+        return bool(self.injector.pending) or self._is_refused
 
     @property
     def skips_time(self) -> bool:
@@ -259,16 +264,18 @@ class Session:
     async def _rest_while(self, waiting: asyncio.Task[None], seconds: float) -> None:
         """Return when a task is done, or patience is over: that of the pace, or so many seconds of
         a plain run, or until the operator has tried again."""
-        patience, rested = self._pace.patience or seconds, 0.0
+        patience, rested, attempts = self._pace.patience or seconds, 0.0, 0
         while not waiting.done() and not self._settling.look_for_loops():
             await asyncio.sleep(POLL_SECONDS)
-            rested += await self._settling.rest_on()
+            passed = await self._settling.rest_on()
+            rested, attempts = rested + passed, attempts + (not passed)
             if waiting.done():
                 return
             if await self.injector.on_quiet(is_blocked=True):
-                rested = 0.0
+                rested, attempts = 0.0, 0
             if rested >= patience:
-                patience = max(patience, self._patience_for_retry(await self._state(), rested))
+                if attempts <= MAX_ATTEMPTS:
+                    patience = max(patience, self._patience_for_retry(await self._state(), rested))
                 if rested >= patience:
                     return
 
@@ -298,15 +305,17 @@ class Session:
     async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
         """Return the objects, when they are as expected, or patience is over and the operator has
         tried again. If the operator has not recovered within this time before, it gets no more."""
-        patience, rested = 0.0 if self._has_given_up else self._pace.patience, 0.0
+        patience, rested, attempts = 0.0 if self._has_given_up else self._pace.patience, 0.0, 0
         while True:
             objects = await self._state()
             if expected is None or not expected.differences(objects):
                 return objects
-            patience = max(patience, self._patience_for_retry(objects, rested))
+            if attempts <= MAX_ATTEMPTS:
+                patience = max(patience, self._patience_for_retry(objects, rested))
             if rested >= patience or self._settling.look_for_loops():
                 return objects
-            rested += await self._settling.rest_on()
+            passed = await self._settling.rest_on()
+            rested, attempts = rested + passed, attempts + (not passed)
 
     def _patience_for_retry(self, objects: Mapping[ObjectRef, Tree], rested: float) -> float:
         """Return for how long the operator must rest in all before it has tried again, if the
@@ -353,8 +362,12 @@ class Session:
         variation = parse_variation(text)
         reference = variation.object
         client = self._writes.client(reference)
-        obj = await client.get(reference.name)
-        await self._writes.update(reference, variation.changed(obj))
+        try:
+            obj = await client.get(reference.name)
+            await self._writes.update(reference, variation.changed(obj))
+        except StatusError:
+            self._is_refused = True
+            return
         await self._settling.settle()
         self._varied = await self._objects(self._assignment.varied)
         current = await client.get(reference.name)
@@ -403,7 +416,7 @@ class Session:
 async def open_session(setup: Setup) -> AsyncIterator[Session]:
     """Start a server for a session. Raises OSError, ValueError, StatusError for what cannot be
     installed."""
-    async with TestServer(simulate=setup.simulate) as server:
+    async with TestServer(**setup.settings) as server:
         session = Session(server, setup)
         await session.install()
         yield session

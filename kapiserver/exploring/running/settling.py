@@ -11,9 +11,9 @@ import asyncio
 from kapiserver.exploring.judging.loops import MAX_SAME_WRITES, endless_loops
 from kapiserver.exploring.judging.oracles import tracebacks
 from kapiserver.exploring.running.assignment import Pace
-from kapiserver.exploring.running.injector import Injector
-from kapiserver.exploring.running.instances import POLL_SECONDS, Instances
+from kapiserver.exploring.running.injecting.injector import Injector
 from kapiserver.exploring.running.network import is_in_flight
+from kapiserver.exploring.running.operators.instances import POLL_SECONDS, Instances
 from kapiserver.exploring.running.tracer import Tracer
 from kapiserver.testing.server import TestServer
 

@@ -67,7 +67,7 @@ class Worker:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the points of the last plan did not come."""
+        """Whether the points of the last plan did not come, or the server refused its variation."""
         return self._last.is_pending
 
     @property

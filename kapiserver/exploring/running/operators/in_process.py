@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
-from kapiserver.exploring.running.operator_loop import Idleness, OperatorLoop
-from kapiserver.exploring.running.programs import SAMPLE_SECONDS, Program
+from kapiserver.exploring.running.operators.operator_loop import Idleness, OperatorLoop
+from kapiserver.exploring.running.operators.programs import SAMPLE_SECONDS, Program
 from kapiserver.testing.fixtures.background import running_coroutine
 from kapiserver.testing.fixtures.environment import use_kubeconfig
 from kapiserver.testing.loop_thread import LoopThread
@@ -21,8 +21,9 @@ START_SECONDS = 30.0
 """Time in which an operator must wait for something after its start."""
 WORK_SECONDS = 0.1
 """Time for which a rest waits while the operator works; then it is said to work."""
-TURNS = 10
-"""Turns of the server's loop in which it reads what an idle operator has sent."""
+TURNS = 5
+"""Turns of the server's loop in which it reads what an idle operator has sent, and begins with the
+request."""
 
 
 OnExit: TypeAlias = Callable[[int], None]

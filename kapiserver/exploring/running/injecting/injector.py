@@ -26,8 +26,9 @@ from kapiserver.exploring.planning.plans import (
     step_point,
 )
 from kapiserver.exploring.planning.refusals import READS, parse_refusal
-from kapiserver.exploring.running.gates import Gates, Meeting, StaleView
-from kapiserver.exploring.running.instances import Instances
+from kapiserver.exploring.running.injecting.gates import Gates, Meeting, StaleView
+from kapiserver.exploring.running.injecting.obstacles import OBSTACLES
+from kapiserver.exploring.running.operators.instances import Instances
 from kapiserver.exploring.running.tracer import Sender, Tracer
 from kapiserver.testing.history.request_record import decode_body, name_in_body
 
@@ -36,8 +37,6 @@ AT_STEPS = (
     "expire", "upgrade", "vary",
 )  # fmt: skip
 """Actions that begin before a step."""
-OBSTACLES = ("webhook", "quota")
-"""Actions that make the server's admission refuse writes."""
 
 
 class Director(Protocol):
@@ -216,7 +215,7 @@ class Injector:
             case "overlap":
                 self._meeting = None
                 await self._instances.stop_oldest()
-            case "webhook" | "quota":
+            case action if action in OBSTACLES:
                 await self._director.clear_obstacles()
 
     # Around requests.

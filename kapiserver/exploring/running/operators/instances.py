@@ -11,8 +11,8 @@ from collections.abc import Coroutine
 from contextvars import Context
 from typing import Any
 
-from kapiserver.exploring.running.kubeconfigs import Kubeconfigs
-from kapiserver.exploring.running.programs import Launcher, Program
+from kapiserver.exploring.running.operators.kubeconfigs import Kubeconfigs
+from kapiserver.exploring.running.operators.programs import Launcher, Program
 from kapiserver.exploring.running.tracer import Tracer
 from kapiserver.testing.server import TestServer
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from kapiserver.exploring.running.activity import sample
+from kapiserver.exploring.running.operators.activity import sample
 
 MAX_OUTPUT_BYTES = 1 << 20
 """Bytes of output that are kept of one program, the last ones."""

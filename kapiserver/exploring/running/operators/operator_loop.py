@@ -55,23 +55,40 @@ class _Selector(selectors.DefaultSelector):
         self.wakes = 0
         self._pipe: int | None = None
         """The file by which other threads wake the loop: asyncio registers it first."""
+        self._sending: set[int] = set()
+        """The files for which the loop waits to connect them, or to send what is left of data."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """Register a file, as `selectors` says."""
         key = super().register(fileobj, events, data)
         if self._pipe is None:
             self._pipe = key.fd
+        self._note(key)
         return key
 
-    def _is_sending(self) -> bool:
-        """Whether the loop waits for a connection, or to send what is left of some data."""
-        return any(key.events & selectors.EVENT_WRITE for key in self.get_map().values())
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Change for what a file is registered, as `selectors` says."""
+        key = super().modify(fileobj, events, data)
+        self._note(key)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """Forget a file, as `selectors` says."""
+        key = super().unregister(fileobj)
+        self._sending.discard(key.fd)
+        return key
+
+    def _note(self, key: selectors.SelectorKey) -> None:
+        if key.events & selectors.EVENT_WRITE:
+            self._sending.add(key.fd)
+        else:
+            self._sending.discard(key.fd)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return the files that are ready, as `selectors` says."""
         events = super().select(0)
         if not events and (timeout is None or timeout > 0):
-            if not self._is_sending() and self.on_idle(timeout):
+            if not self._sending and self.on_idle(timeout):
                 return []
             events = super().select(timeout)
         self.wakes += any(key.fd != self._pipe for key, _ in events)

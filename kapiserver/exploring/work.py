@@ -213,14 +213,15 @@ class Work:
         )
         fresh = None
         variation = variation_of(plan)
-        if variation is not None and runner.steps:  # a test cannot have another object
+        # A test cannot have another object, and of an invalid value only the way back counts.
+        if variation is not None and variation.is_valid and runner.steps:
             text = variation.to_text()
             if text not in self._fresh:
                 steps = varied_steps(runner.steps, variation, expectation.objects[variation.object])
                 history = await runner.run(Assignment(plan=PLAIN, pace=pace, steps=steps))
                 if history.refused:
                     return _Performance(None)
-                counts = variation.is_valid and not history.unreached and history.settled
+                counts = not history.unreached and history.settled
                 self._fresh[text] = expectation.with_objects(history.final) if counts else None
             fresh = self._fresh[text]
         history = await runner.run(structs.replace(assignment, varied=fresh))

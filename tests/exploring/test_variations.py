@@ -49,9 +49,10 @@ def created(obj: Tree) -> History:
         ({"type": "boolean"}, {"x": True}, ["false", "absent"]),
         ({"type": "boolean", "default": True}, {"x": True}, ["false"]),
         ({"type": "string", "enum": ["a", "b"]}, {"x": "a"}, ['"b"', "absent"]),
-        ({"type": "integer", "minimum": 1, "maximum": 9}, {"x": 1}, ["9", "2", "0", "absent"]),
+        ({"type": "integer", "minimum": 1, "maximum": 9}, {"x": 1}, ["9", "absent", "2", "0"]),
         ({"type": "integer"}, {}, ["1", "0"]),
-        ({"type": "string"}, {"x": "1Gi"}, ['"2Gi"', '"no such value!"', '""', "absent"]),
+        ({"type": "string"}, {"x": "1Gi"}, ['"2Gi"', "absent", '"no such value!"', '""']),
+        ({"type": "boolean", "nullable": True}, {"x": True}, ["null", "absent", "false"]),
         ({"type": "object", "additionalProperties": {"type": "string"}}, {}, ['{"vary":"a"}']),
         ({"type": "array", "items": {}}, {"x": [1, 2]}, ["[1]", "absent"]),
     ],
@@ -64,13 +65,23 @@ def test_values(schema: dict[str, Any], spec: dict[str, Any], texts: list[str]) 
     ] == [f"spec.x of {DB} to {text}" for text in texts]
 
 
+def test_required_properties() -> None:
+    """They are not absent, because the server would refuse that."""
+    crd = definition(x={"type": "boolean"})
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] |= {
+        "required": ["x"]
+    }
+    (injection,) = make_variations([crd], created(database(x=True)))
+    assert str(variation_of(Plan((injection,)))) == f"spec.x of {DB} to false"
+
+
 def test_nonsense_is_not_valid() -> None:
     """Only values that make sense are compared with a fresh installation."""
     history = created(database(x="1Gi"))
     injections = make_variations([definition(x={"type": "string"})], history)
     variations = [variation_of(Plan((injection,))) for injection in injections]
     assert [variation.is_valid for variation in variations if variation] == [
-        True, False, False, True,
+        True, True, False, False,
     ]  # fmt: skip
 
 

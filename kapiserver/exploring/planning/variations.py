@@ -88,7 +88,7 @@ _ABSENT = object()
 
 
 def _values(
-    path: tuple[str, ...], schema: Tree, value: Any
+    path: tuple[str, ...], schema: Tree, value: Any, *, is_required: bool = False
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield paths below a property and other values for them, those of present properties
     first."""
@@ -96,16 +96,24 @@ def _values(
     if properties and len(path) <= MAX_DEPTH:
         present = value if isinstance(value, dict) else {}
         for name in sorted(properties, key=lambda name: (name not in present, name)):
-            below = (*path, name)
-            yield from _values(below, properties[name], present.get(name, _ABSENT))
+            yield from _values(
+                (*path, name),
+                properties[name],
+                present.get(name, _ABSENT),
+                is_required=name in (schema.get("required") or ()),
+            )
         return
-    yield from ((path, other) for other in _other_values(schema, value) if other != value)
-    if value is not _ABSENT and "default" not in schema:
-        yield path, _ABSENT
+    others = [other for other in _other_values(schema, value) if other != value]
+    if value is not _ABSENT and "default" not in schema and not is_required:
+        others.insert(1, _ABSENT)  # operators expect what the schema does not require
+    yield from ((path, other) for other in others)
 
 
 def _other_values(schema: Tree, value: Any) -> Iterator[Any]:
-    """Yield values of the schema's type: its bounds and enums, and neighbours of the value."""
+    """Yield values of the schema's type: null, its bounds and enums, and neighbours of the
+    value."""
+    if schema.get("nullable"):
+        yield None
     if schema.get("enum"):
         yield from schema["enum"]
         return

@@ -9,9 +9,9 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kapiserver.flags.values import positive
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kapiserver.exploring.findings import Options, Progress
     from kapiserver.exploring.planning.plans import Plan
     from kapiserver.exploring.running.assignment import Setup
-    from kapiserver.exploring.running.programs import Launcher
+    from kapiserver.exploring.running.operators.programs import Launcher
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -68,6 +68,11 @@ def add_explore_command(commands: _Commands) -> None:
     explore.add_argument(
         "--simulate", action="store_true",
         help="Give the workload nodes and pods. Off by default.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--setting", action="append", default=[], metavar="NAME=VALUE",
+        help="A setting of the server, such as emulated_version=1.34, or controllers=-job,* for an "
+        "operator that replaces a controller; may be repeated. Default: those of TestServer.",
     )  # fmt: skip
     _add_limits(explore)
     explore.add_argument(
@@ -143,7 +148,7 @@ def _run(options: argparse.Namespace) -> int:
     from kapiserver.exploring.outputs import Report, count_text
     from kapiserver.exploring.running.worker import interrupted_by_sigterm
 
-    command = [part for part in options.operator if part != "--"]
+    command = options.operator[options.operator[:1] == ["--"] :]  # later ones are the operator's
     if not command:
         raise ValueError("write the operator's command after --")
     logging.getLogger("kapiserver").setLevel(logging.ERROR)  # webhooks fail, requests wait: plans
@@ -174,18 +179,30 @@ def _setup(options: argparse.Namespace, command: list[str]) -> Setup:
         steps=read_workload(options.workload),
         sources=options.crds,
         user=options.user,
-        simulate=options.simulate,
+        settings=_settings(options),
         stale_reads=options.stale_reads,
         earlier_version=_launcher(options, before) if before else None,
     )
+
+
+def _settings(options: argparse.Namespace) -> Mapping[str, Any]:
+    """Return the settings of the servers. Raises ValueError for those that there are not."""
+    from kapiserver.testing.settings import parse_setting, server_config
+
+    settings = {"simulate": options.simulate, **dict(map(parse_setting, options.setting))}
+    try:
+        server_config(Path(), settings)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    return settings
 
 
 def _launcher(options: argparse.Namespace, command: Sequence[str]) -> Launcher:
     """Return what starts a command, or a function in this process. Raises ValueError."""
     from functools import partial
 
-    from kapiserver.exploring.running.in_process import ThreadLauncher, running_function
-    from kapiserver.exploring.running.programs import CommandLauncher
+    from kapiserver.exploring.running.operators.in_process import ThreadLauncher, running_function
+    from kapiserver.exploring.running.operators.programs import CommandLauncher
 
     if not options.in_process:
         return CommandLauncher(command)
@@ -214,16 +231,20 @@ def _limits(options: argparse.Namespace) -> Options:
 
 
 def _repeat_command(options: argparse.Namespace, command: list[str], plan: Plan) -> str:
-    """Return the command that repeats a plan."""
+    """Return the command that repeats a plan, with all options on which its run depends."""
     words = ["kapiserver", "explore", "--workload", str(options.workload)]
     for path in options.crds:
         words += ["--crds", path]
+    for setting in options.setting:
+        words += ["--setting", setting]
     for flag, value in (
         ("--as", options.user),
         ("--before", options.before),
         ("--invariants", options.invariants),
+        ("--processes", options.processes),
+        ("--save", options.save),
     ):
-        words += [flag, value] if value else []
+        words += [flag, str(value)] if value else []
     words += ["--stale-reads"] if options.stale_reads else []
     words += ["--simulate"] if options.simulate else []
     words += ["--in-process"] if options.in_process else []

@@ -64,6 +64,7 @@ def test_other_forms(workload: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert plain["sentence"] == "Nothing was done to the operator."
     assert [fault["oracle"] for fault in plain["faults"]] == ["invariant"]
     assert [fault["oracle"] for fault in failing["faults"]] == ["lost change"]
+    assert f"--save {save[1]} --plan {flags[-1]} -- " in failing["repeat"]
     assert main(["replay", failing["recording"], "--print"]) == 0
     assert "secrets/default/a" in capsys.readouterr().out
     assert explore(workload, *flags, "--output", "junit", operator=operator) == 1
@@ -111,7 +112,7 @@ def test_a_workload_that_does_not_reach_its_end(
         (WORKLOAD, ("/missing",), "No such file"),
         (WORKLOAD, (), "write the operator's command after --"),
         ("steps: []", ("true",), "at least one step"),
-        (WORKLOAD, ("sh", "-c", "echo broken; exit 3"), "exited with status 3:\nbroken"),
+        (WORKLOAD, ("sh", "-c", "echo $0 $1; exit 3", "a", "--"), "exited with status 3:\na --"),
     ],
 )
 def test_what_cannot_be_explored(
@@ -126,6 +127,12 @@ def test_what_cannot_be_explored(
     path.write_text(text)
     assert explore(str(path), operator=operator) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_setting_that_there_is_not(workload: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2, and a sentence with its name."""
+    assert explore(workload, "--setting", "simulated=true", operator=("true",)) == 2
+    assert "kapiserver: TestServer has no setting simulated" in capsys.readouterr().err
 
 
 _WAITER = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w')); time.sleep(600)"

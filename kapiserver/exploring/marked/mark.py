@@ -8,5 +8,7 @@ import pytest
 
 MARKER = "kube_explore"
 PLAN_OPTION = "--kapiserver-plan"
+RECORD_OPTION = "--kapiserver-record"
+"""An option of `testing/pytest_plugin.py`: the folder for recordings."""
 TEST_RUN: pytest.StashKey[Any] = pytest.StashKey()
 """The `TestRun` of a marked test that goes on."""

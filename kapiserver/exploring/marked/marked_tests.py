@@ -7,6 +7,7 @@ of its writes is a step. The operator is that of the fixture `kube_operator`, `k
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from kapiserver.exploring.explore import (
 )
 from kapiserver.exploring.findings import Exploration, Options
 from kapiserver.exploring.history import History
-from kapiserver.exploring.marked.mark import PLAN_OPTION, TEST_RUN
+from kapiserver.exploring.marked.mark import PLAN_OPTION, RECORD_OPTION, TEST_RUN
 from kapiserver.exploring.marked.test_run import SETUP, TestRun
 from kapiserver.exploring.outputs import Report, count_text, write_text
 from kapiserver.exploring.planning.plans import PLAIN, Plan, parse_plan
@@ -83,7 +84,7 @@ def explore_test(
     vary: bool = False,
 ) -> list[pytest.TestReport]:
     """Run a test as it is and under plans; return its reports. It fails if a plan fails."""
-    folder = item.config.getoption("--kapiserver-record")
+    folder = item.config.getoption(RECORD_OPTION)
     plan = item.config.getoption(PLAN_OPTION)
     options = Options(
         seconds=seconds,
@@ -116,7 +117,9 @@ def _explore(item: pytest.Item, runner: ItemRunner, options: Options) -> list[py
         return reports
 
     def command(failed: Plan) -> str:
-        return f"pytest {item.nodeid} {PLAN_OPTION} {failed.to_text()}"
+        folder = options.recordings
+        record = [] if folder is None else [f"{RECORD_OPTION}={folder}"]
+        return shlex.join(["pytest", item.nodeid, *record, PLAN_OPTION, failed.to_text()])
 
     text = write_text(Report(exploration=result, command=command))
     return _failed(reports, f"{text}\n{count_text(result)}")

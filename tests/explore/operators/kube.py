@@ -25,6 +25,7 @@ from urllib.parse import urlencode, urlsplit
 
 import yaml
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FIRST_RETRY_SECONDS = 0.02
 LAST_RETRY_SECONDS = 1.0
 MERGE = "application/merge-patch+json"
@@ -69,7 +70,7 @@ class Client:
         self._read(kubeconfig)
 
     def _read(self, kubeconfig: str) -> None:
-        config = yaml.safe_load(Path(kubeconfig).read_text())
+        config = yaml.load(Path(kubeconfig).read_text(), LOADER)
         context = config["contexts"][0]["context"]
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.namespace = context.get("namespace", "default")

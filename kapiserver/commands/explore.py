@@ -46,11 +46,6 @@ def add_explore_command(commands: _Commands) -> None:
         help="YAML file with the steps of the workload. Required.",
     )  # fmt: skip
     explore.add_argument(
-        "--crds", action="append", default=[], metavar="DIR",
-        help="CustomResourceDefinitions and other objects that are there before the operator, such "
-        "as its roles; may be repeated. Default: those that the workload applies.",
-    )  # fmt: skip
-    explore.add_argument(
         "--as", dest="user", default="", metavar="USER",
         help="The user that the operator is, such as system:serviceaccount:default:operator; needs "
         "roles in --crds. Default: an administrator.",
@@ -65,15 +60,7 @@ def add_explore_command(commands: _Commands) -> None:
         help="In a stale view, show old objects to reads of the newest revision, too. Off by "
         "default: only lists with resourceVersion=0 and watches are old.",
     )  # fmt: skip
-    explore.add_argument(
-        "--simulate", action="store_true",
-        help="Give the workload nodes and pods. Off by default.",
-    )  # fmt: skip
-    explore.add_argument(
-        "--setting", action="append", default=[], metavar="NAME=VALUE",
-        help="A setting of the server, such as emulated_version=1.34, or controllers=-job,* for an "
-        "operator that replaces a controller; may be repeated. Default: those of TestServer.",
-    )  # fmt: skip
+    _add_server_flags(explore)
     _add_limits(explore)
     explore.add_argument(
         "--vary", action="store_true",
@@ -103,6 +90,24 @@ def add_explore_command(commands: _Commands) -> None:
     explore.add_argument(
         "operator", nargs=argparse.REMAINDER, metavar="-- COMMAND ARG...",
         help="The operator's command. It gets the variable KUBECONFIG. Required.",
+    )  # fmt: skip
+
+
+def _add_server_flags(explore: argparse.ArgumentParser) -> None:
+    """Add the flags for what the servers are like."""
+    explore.add_argument(
+        "--crds", action="append", default=[], metavar="DIR",
+        help="CustomResourceDefinitions and other objects that are there before the operator, such "
+        "as its roles; may be repeated. Default: those that the workload applies.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--simulate", action="store_true",
+        help="Give the workload nodes and pods. Off by default.",
+    )  # fmt: skip
+    explore.add_argument(
+        "--setting", action="append", default=[], metavar="NAME=VALUE",
+        help="A setting of the server, such as emulated_version=1.34, or controllers=-job,* for an "
+        "operator that replaces a controller; may be repeated. Default: those of TestServer.",
     )  # fmt: skip
 
 

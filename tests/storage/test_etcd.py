@@ -17,6 +17,7 @@ import pytest
 from kapiserver.storage.backends import BackendSections, open_store
 from kapiserver.storage.errors import (
     Compacted,
+    OutcomeUnknown,
     Refused,
     Unavailable,
     ValueTooLarge,
@@ -28,6 +29,7 @@ from kapiserver.storage.etcd.store import open_etcd
 from tests.storage.conftest import Configure, Open, answers
 from tests.storage.etcd_server import ETCDCTL_FLAGS, Member, free_port, program, shared_etcd
 from tests.storage.recorder import Recorder
+from tests.storage.relay import Relay
 
 
 @pytest.fixture
@@ -174,26 +176,56 @@ async def test_a_hung_etcd_is_unavailable_in_bounded_time(
     member: Member, monkeypatch: pytest.MonkeyPatch, opened: Open
 ) -> None:
     """Calls to an etcd that accepts and does not answer fail within a bounded time, and succeed
-    after it recovers."""
+    after it recovers. The error of a write says that its outcome is unknown, but if it waited for a
+    lease."""
     async with opened(member.url) as store:
         revision = await store.create("/a/x", b"")
         monkeypatch.setattr(etcd_transport, "CALL_SECONDS", 0.5)
         member.hang()
-        for operation in (
-            lambda: store.get("/a/x"),
-            lambda: store.range("/a/"),
-            lambda: store.create("/a/y", b""),
-            lambda: store.update("/a/x", b"", expected=revision),
-            lambda: store.current_revision(),
-            lambda: store.compact(revision),
+        for operation, is_unknown in (
+            (lambda: store.get("/a/x"), False),
+            (lambda: store.range("/a/"), False),
+            (lambda: store.create("/a/y", b""), True),
+            (lambda: store.create("/a/z", b"", ttl=60), False),
+            (lambda: store.update("/a/x", b"", expected=revision), True),
+            (lambda: store.current_revision(), False),
+            (lambda: store.compact(revision), True),
         ):
             async with asyncio.timeout(20):
-                with pytest.raises(Unavailable):
+                with pytest.raises(Unavailable) as raised:
                     await operation()
+            assert isinstance(raised.value, OutcomeUnknown) is is_unknown
         monkeypatch.undo()
         member.resume()
         await answers(store)  # recovery takes a while
         assert (await store.get("/a/x")).item is not None
+
+
+async def test_a_lost_response(member: Member, configure: Configure) -> None:
+    """If the connection breaks after etcd has made a write, the error says that its outcome is
+    unknown."""
+    prefix = f"/{uuid.uuid4().hex}"
+    async with Relay(member.port) as relay:
+        store = await open_etcd(configure(relay.url, prefix=prefix))
+        direct = await open_etcd(configure(member.url, prefix=prefix))
+        first, second = [await store.create(key, b"") for key in ("/a/x", "/a/y")]
+        recorder = Recorder()
+        direct.watch("/a/", after=second, sink=recorder)
+        writes = (
+            lambda: store.create("/a/z", b""),
+            lambda: store.update("/a/x", b"new", expected=first),
+            lambda: store.delete("/a/y", expected=second),
+        )
+        for count, write in enumerate(writes, 1):
+            relay.withhold()
+            writing = asyncio.create_task(write())
+            await recorder.count(count)
+            relay.cut()
+            with pytest.raises(OutcomeUnknown, match=OutcomeUnknown.MESSAGE):
+                await writing
+        assert [item.key for item in (await store.range("/a/")).items] == ["/a/x", "/a/z"]
+        await store.close()
+        await direct.close()
 
 
 async def test_a_stream_that_falls_silent_is_replaced(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from kapiserver.storage.errors import Unavailable
+from kapiserver.storage.errors import OutcomeUnknown, Unavailable
 from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.etcd.tls import tls_context
 from kapiserver.storage.etcd.transport import (
@@ -33,14 +33,14 @@ PAUSE_SECONDS = 0.05
 _LOGIN_ERRORS = ("invalid auth token", "revision of auth store is old", "user name is empty")
 """Errors after which the client logs in again."""
 _AUTH_DISABLED = "authentication is not enabled"
-_TRANSIENT_WRITE_ERRORS = (
+_REFUSALS = (
     "etcdserver: no leader",
     "etcdserver: not leader",
     "etcdserver: too many requests",
 )
 """Transient refusals before anything was written."""
-_TRANSIENT_READ_ERRORS = (*_TRANSIENT_WRITE_ERRORS, "etcdserver: leader changed")
-"""Transient refusals of reads."""
+_READ_REFUSALS = (*_REFUSALS, "etcdserver: leader changed")
+"""Transient refusals of reads. A leader that has changed may have made a write."""
 
 T = TypeVar("T")
 
@@ -52,6 +52,22 @@ class _NotProcessed(Exception):
     def __init__(self, text: str, *, transient: bool = False) -> None:
         super().__init__(text)
         self.transient = transient
+
+
+class _Rules(NamedTuple):
+    """What the client does about failures of a call.
+
+    refusals    after which it tries again
+    no_answer   raised if the request was sent and not answered
+    """
+
+    refusals: Sequence[str]
+    no_answer: type[Unavailable] = Unavailable
+
+
+_READ = _Rules(_READ_REFUSALS)
+_WRITE = _Rules(_REFUSALS, OutcomeUnknown)
+_LOGIN = _Rules(_REFUSALS)
 
 
 def open_transport(config: EtcdConfig) -> Transport:
@@ -89,14 +105,12 @@ class EtcdClient:
 
     async def read(self, call: Call[T]) -> T:
         """Call a method that writes nothing. Tries every endpoint within the timeout."""
-        return await self._call_endpoints(
-            call, _TRANSIENT_READ_ERRORS, (Unavailable, _NotProcessed)
-        )
+        return await self._call_endpoints(call, _READ, (Unavailable, _NotProcessed))
 
     async def write(self, call: Call[T]) -> T:
         """Call a method that writes. Tries another endpoint only if this one certainly did not
-        process the request; after Unavailable the write may have happened."""
-        return await self._call_endpoints(call, _TRANSIENT_WRITE_ERRORS, (_NotProcessed,))
+        process the request. Raises OutcomeUnknown if it may have, and did not answer."""
+        return await self._call_endpoints(call, _WRITE, (_NotProcessed,))
 
     @asynccontextmanager
     async def stream(self, call: Call[T]) -> AsyncGenerator[AsyncIterator[T]]:
@@ -129,7 +143,7 @@ class EtcdClient:
     async def _call_endpoints(
         self,
         call: Call[T],
-        transient: Sequence[str],
+        rules: _Rules,
         retry_on: tuple[type[Exception], ...],
     ) -> T:
         """Try every endpoint after an error of `retry_on`, and repeat while it is transient."""
@@ -137,7 +151,7 @@ class EtcdClient:
         endpoints_left = len(self._config.endpoints)
         while True:
             try:
-                return await self._call_authenticated(call, transient)
+                return await self._call_authenticated(call, rules)
             except retry_on as error:
                 endpoints_left -= 1
                 waited = self._loop.time() - start
@@ -149,18 +163,18 @@ class EtcdClient:
                     endpoints_left = len(self._config.endpoints)
                     await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _call_authenticated(self, call: Call[T], transient: Sequence[str]) -> T:
+    async def _call_authenticated(self, call: Call[T], rules: _Rules) -> T:
         await self._ensure_login()
         token = self._token
         try:
-            return await self._call(call, transient)
+            return await self._call(call, rules)
         except EtcdError as error:
             if not self._config.username or not any(
                 text in error.message for text in _LOGIN_ERRORS
             ):
                 raise
             await self._log_in(token)
-        return await self._call(call, transient)
+        return await self._call(call, rules)
 
     async def _ensure_login(self) -> None:
         if self._config.username and self._token is None:
@@ -174,7 +188,7 @@ class EtcdClient:
             self._token = None
             login = self.codec.authenticate(self._config.username, self._password())
             try:
-                self._token = await self._call(login, _TRANSIENT_WRITE_ERRORS)
+                self._token = await self._call(login, _LOGIN)
             except EtcdError as error:
                 if _AUTH_DISABLED not in error.message:
                     raise
@@ -189,7 +203,7 @@ class EtcdClient:
         except (OSError, UnicodeError) as error:
             raise Unavailable(f"etcd: no password: {error}") from error
 
-    async def _call(self, call: Call[T], transient: Sequence[str]) -> T:
+    async def _call(self, call: Call[T], rules: _Rules) -> T:
         endpoint = self._endpoint
         try:
             response = await self._transport.call(
@@ -200,13 +214,16 @@ class EtcdClient:
             raise _NotProcessed(str(error)) from error
         except ResponseLost as error:
             self._next_endpoint(endpoint)
-            raise Unavailable(f"etcd: {error}") from error
-        except (Unavailable, EtcdError) as error:
-            if any(text in str(error) for text in transient):
-                self._next_endpoint(endpoint)
+            raise rules.no_answer(f"etcd: {error}") from error
+        except Unavailable as error:
+            self._next_endpoint(endpoint)
+            if any(text in str(error) for text in rules.refusals):
                 raise _NotProcessed(str(error).removeprefix("etcd: "), transient=True) from error
-            if isinstance(error, Unavailable):
+            raise rules.no_answer(str(error)) from error
+        except EtcdError as error:
+            if any(text in str(error) for text in rules.refusals):
                 self._next_endpoint(endpoint)
+                raise _NotProcessed(str(error), transient=True) from error
             raise
         return call.decode(response)
 

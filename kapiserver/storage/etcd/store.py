@@ -31,6 +31,7 @@ from kapiserver.storage.errors import (
     Conflict,
     FutureRevision,
     KeyExists,
+    OutcomeUnknown,
     Refused,
     StorageError,
     Unavailable,
@@ -411,7 +412,10 @@ class EtcdStore(KV):
         lease, now = self._leases.get(ttl), self._loop.time()
         if lease is None or now >= lease.until or not lease.keys_left:
             shared = min(ttl // 20, 60)
-            id = await self._call(self._etcd.write, self._codec.grant_lease(ttl + shared))
+            try:
+                id = await self._call(self._etcd.write, self._codec.grant_lease(ttl + shared))
+            except OutcomeUnknown as error:  # etcd ends a lease that no key has
+                raise Unavailable("etcd: no answer to the request for a lease") from error
             lease = self._leases[ttl] = _Lease(id, now + shared, MAX_LEASE_KEYS)
             if len(self._leases) > MAX_CACHED_LEASES:
                 del self._leases[next(iter(self._leases))]

@@ -9,7 +9,7 @@ and equal fields are equal bytes. The package hpack does the same in ten times t
 from __future__ import annotations
 
 import functools
-from collections import deque
+import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -28,9 +28,14 @@ MAX_FIELDS = 1000
 """Fields of a block. They may be very small, and decoding each takes time."""
 MAX_CACHED_BLOCKS, MAX_CACHED_BLOCK_BYTES = 32, 128
 MAX_CACHED_STRING_BYTES, MAX_CACHED_STRINGS_BYTES = 2048, 8192
-"""What a decoder remembers: blocks that did not change its table, and Huffman codes."""
+"""What a decoder remembers: blocks that did not change its table, and long Huffman codes."""
+MAX_SHARED_BYTES = 64
+"""Shorter Huffman codes are remembered for all connections: paths, and names of programs."""
 
 _MAX_INTEGER_BYTES = 5
+_INDEXED = re.compile(rb"[\x81-\xfe]{1,%d}" % MAX_FIELDS)
+_NUMBERS = bytes(byte & 0x7F for byte in range(256))
+"""The number of the field that a byte names."""
 _NAMES_AND_VALUES = """\
 :authority|;:method|GET;:method|POST;:path|/;:path|/index.html;:scheme|http;:scheme|https;\
 :status|200;:status|204;:status|206;:status|304;:status|400;:status|404;:status|500;\
@@ -47,7 +52,8 @@ STATIC_TABLE: tuple[Field, ...] = tuple(
     for name, _, value in (row.encode().partition(b"|") for row in _NAMES_AND_VALUES.split(";"))
 )
 """The fields of appendix A; the first one has the number 1."""
-_STATIC_COUNT = len(STATIC_TABLE)
+_FIRST_ADDED = 1 + len(STATIC_TABLE)
+"""The number of the newest field of a table."""
 _FIELD_NUMBERS = {field: number for number, field in enumerate(STATIC_TABLE, 1) if field[1]}
 _NAME_NUMBERS = {
     name: number for number, (name, _) in reversed(tuple(enumerate(STATIC_TABLE, 1)))
@@ -69,9 +75,9 @@ class Decoder:
         "_blocks",
         "_list_bytes",
         "_max_table_bytes",
+        "_numbered",
         "_strings",
         "_strings_bytes",
-        "_table",
         "_table_bytes",
         "_table_limit",
     )
@@ -79,8 +85,9 @@ class Decoder:
     def __init__(self, *, list_bytes: int) -> None:
         """`list_bytes` limits the fields of a block, each counted with FIELD_OVERHEAD."""
         self._list_bytes = list_bytes
-        self._table: deque[Field] = deque()
-        """The fields that the peer has added; the newest is the first."""
+        self._numbered: list[Field] = [(b"", b""), *STATIC_TABLE]
+        """The fields by their numbers. Those that the peer has added follow STATIC_TABLE, the
+        newest first."""
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
         """The limit of the table that the peer has chosen."""
@@ -117,51 +124,47 @@ class Decoder:
         truncated block."""
         fields: list[Field] = []
         start, size, end, is_pure = 0, 0, len(block), True
-        limit = self._list_bytes
         while start < end and block[start] & 0xE0 == 0x20:
             start = self._resize(block, start)
         if self._max_table_bytes > self._table_limit:
             raise HpackError("the table of headers is larger than allowed")
+        numbered, limit = self._numbered, self._list_bytes
+        # A byte names one field at most, and no field of a table is larger.
+        may_be_large = end * TABLE_BYTES > limit
         while start < end:
             first = block[start]
             if first & 0x80:
-                if first == 0xFF:
-                    number, start = _integer(block, start, 0x7F)
-                else:  # most numbers have one byte
-                    number, start = first & 0x7F, start + 1
-                if 0 < number <= _STATIC_COUNT:
-                    field = STATIC_TABLE[number - 1]
-                else:
-                    field = self._field(number)
+                numbers, start = _indexed(block, start)
+                try:
+                    added = [numbered[number] for number in numbers]
+                except IndexError:
+                    raise HpackError("a header block names an unknown field") from None
             elif first & 0xE0 == 0x20:
                 raise HpackError("the size of the table changes within a header block")
             else:
-                is_indexed = bool(first & 0x40)
-                number, start = _integer(block, start, 0x3F if is_indexed else 0x0F)
-                if number:
-                    name = self._field(number)[0]
-                else:
-                    name, start = self._string(block, start)
-                value, start = self._string(block, start)
-                field = name, value
-                if is_indexed:
+                field, start = self._literal(block, start)
+                if first & 0x40:
                     self._add(field)
                     is_pure = False
-            size += len(field[0]) + len(field[1]) + FIELD_OVERHEAD
-            fields.append(field)
-            if size > limit or len(fields) > MAX_FIELDS:
-                raise HeaderListTooLarge("the headers are too large, or too many")
+                added = [field]
+            fields += added
+            if may_be_large:
+                size += sum(len(name) + len(value) + FIELD_OVERHEAD for name, value in added)
+                if size > limit or len(fields) > MAX_FIELDS:
+                    raise HeaderListTooLarge("the headers are too large, or too many")
         return fields, is_pure
 
-    def _field(self, number: int) -> Field:
-        if number > _STATIC_COUNT:
-            number -= _STATIC_COUNT + 1
-            if number >= len(self._table):
-                raise HpackError("a header block names an unknown field")
-            return self._table[number]
+    def _literal(self, block: bytes, start: int) -> tuple[Field, int]:
+        """Return a field that a block has in full, or but for its name, and the offset after it."""
+        number, start = _integer(block, start, 0x3F if block[start] & 0x40 else 0x0F)
         if not number:
-            raise HpackError("a header block names field 0")
-        return STATIC_TABLE[number - 1]
+            name, start = self._string(block, start)
+        elif number < len(self._numbered):
+            name = self._numbered[number][0]
+        else:
+            raise HpackError("a header block names an unknown field")
+        value, start = self._string(block, start)
+        return (name, value), start
 
     def _string(self, block: bytes, start: int) -> tuple[bytes, int]:
         first = block[start]
@@ -176,6 +179,8 @@ class Decoder:
         text = block[start:end]
         if not is_huffman:
             return text, end
+        if size <= MAX_SHARED_BYTES:
+            return huffman.decode_short(text), end
         decoded = self._strings.get(text)
         if decoded is None:
             decoded = huffman.decode(text)
@@ -197,7 +202,7 @@ class Decoder:
         return start
 
     def _add(self, field: Field) -> None:
-        self._table.appendleft(field)
+        self._numbered.insert(_FIRST_ADDED, field)
         self._table_bytes += len(field[0]) + len(field[1]) + FIELD_OVERHEAD
         if self._table_bytes > self._max_table_bytes:
             self._evict()
@@ -205,9 +210,21 @@ class Decoder:
 
     def _evict(self) -> None:
         while self._table_bytes > self._max_table_bytes:
-            name, value = self._table.pop()
+            name, value = self._numbered.pop()
             self._table_bytes -= len(name) + len(value) + FIELD_OVERHEAD
         self._blocks.clear()
+
+
+def _indexed(block: bytes, start: int) -> tuple[Iterable[int], int]:
+    """Return the numbers of fields that follow each other in a block, and the offset after them.
+    Most numbers have one byte."""
+    run = _INDEXED.match(block, start)
+    if run is not None:
+        return run[0].translate(_NUMBERS), run.end()
+    number, start = _integer(block, start, 0x7F)
+    if not number:
+        raise HpackError("a header block names field 0")
+    return (number,), start
 
 
 def _integer(block: bytes, start: int, prefix: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ needed; header text needs some hundreds of the 65,536.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 EOS = 256
@@ -127,3 +128,7 @@ def decode(data: bytes) -> bytes:
     if state not in transitions.ends:
         raise InvalidHuffman("a Huffman code ends with invalid padding")
     return b"".join(pieces)
+
+
+decode_short = functools.lru_cache(maxsize=1024)(decode)
+"""As `decode`, for texts that many requests have: a tenth of the time if one has come before."""

@@ -75,10 +75,10 @@ class FrameReader:
             end = start + _HEAD_BYTES + length
             if end > size:
                 break
-            payload = data[start + _HEAD_BYTES : end]
+            frame = kind, flags, stream_id & MAX_STREAM_ID, data[start + _HEAD_BYTES : end]
             start = end
-            frame = kind, flags, stream_id & MAX_STREAM_ID, payload
-            if self.has_preface and kind not in (HEADERS, CONTINUATION) and not self._block_stream:
+            is_whole = flags & END_HEADERS and stream_id & 1 if kind == HEADERS else True
+            if is_whole and self.has_preface and kind != CONTINUATION and not self._block_stream:
                 yield frame
             elif (whole := self._check(frame)) is not None:
                 yield whole

@@ -86,4 +86,5 @@ class Allowance:
 
     def refund(self, count: float) -> None:
         """Give back a part."""
-        self._left = min(self._left + count, ALLOWANCE)
+        left = self._left + count
+        self._left = left if left < ALLOWANCE else ALLOWANCE

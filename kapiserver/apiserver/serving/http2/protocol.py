@@ -45,8 +45,8 @@ from kapiserver.apiserver.serving.http2.outgoing import Outgoing
 from kapiserver.apiserver.serving.http2.receive_window import ReceiveWindow
 from kapiserver.apiserver.serving.http2.request_fields import (
     RefusedRequest,
+    RequestReader,
     check_trailers,
-    read_request,
 )
 from kapiserver.apiserver.serving.http2.settings import MAX_STREAMS
 from kapiserver.apiserver.serving.http2.stream import ClosedStreams, End, Stream
@@ -85,6 +85,7 @@ class ServerProtocol:
         self._has_left = False
         """Whether the client has sent GOAWAY."""
         self._decoder = Decoder(list_bytes=limits.HEADER_LIST_BYTES)
+        self._requests = RequestReader()
         self._receive_window = ReceiveWindow()
         self._now = 0.0
         self._allowance = Allowance()
@@ -146,6 +147,13 @@ class ServerProtocol:
         if is_last:
             stream.is_finishing = True
         self._out.send(stream)
+
+    def whole_response(self, stream: Stream, head: bytes, data: bytes) -> bytes:
+        """Return the bytes of a whole response, which the caller sends now; b"" if it cannot be
+        sent as one, so that `send` has to do it."""
+        if stream.is_closed or not stream.has_request:
+            return b""
+        return self._out.whole_response(stream, head, data)
 
     def send_continue(self, stream: Stream) -> None:
         """Send "100 Continue"."""
@@ -391,7 +399,7 @@ class ServerProtocol:
         stream = Stream(stream_id, self._out.initial_window)
         stream.has_request = has_request
         try:
-            request = read_request(fields)
+            request = self._requests.read(fields)
         except RefusedRequest as error:
             self._refuse(stream, error)
             return

@@ -70,11 +70,44 @@ class RefusedRequest(Exception):
         self.code = code
 
 
+_NO_REQUEST = RequestFields("", "", CIMultiDict(), None)
+_KNOWN_BYTES = 4096
+"""Bytes of the fields that a connection remembers."""
 _TOO_LARGE = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
-def read_request(fields: list[Field]) -> RequestFields:
-    """Return the request of a header block. Raises RefusedRequest."""
+class RequestReader:
+    """Reads the requests of one connection. Most of them are equal but for their paths."""
+
+    __slots__ = ("_known", "_known_fields", "_path_index")
+
+    def __init__(self) -> None:
+        self._known = _NO_REQUEST
+        """An earlier request."""
+        self._known_fields: list[Field] = []
+        """The fields of that request; :path, which has this index, is that of the last request."""
+        self._path_index = 0
+
+    def read(self, fields: list[Field]) -> RequestFields:
+        """Return the request of a header block; its headers are shared with other requests. Raises
+        RefusedRequest."""
+        index, known = self._path_index, self._known
+        if fields and len(fields) == len(self._known_fields):
+            path = self._known_fields[index] = fields[index]
+            if fields == self._known_fields and path[0] == b":path":
+                target = _text(path[1])
+                _check_target(known.method, target)
+                return RequestFields(known.method, target, known.headers, known.length)
+        request = _read_request(fields)
+        if sum(len(name) + len(value) for name, value in fields) <= _KNOWN_BYTES:
+            names = [name for name, _ in fields]
+            if b":path" in names:
+                self._path_index = names.index(b":path")
+                self._known, self._known_fields = request, [*fields]
+        return request
+
+
+def _read_request(fields: list[Field]) -> RequestFields:
     if len(fields) > FIELD_COUNT:
         raise RefusedRequest(431, _TOO_LARGE, NO_ERROR)
     pseudo: dict[bytes, str] = {}
@@ -122,13 +155,18 @@ def _method_and_target(pseudo: dict[bytes, str]) -> tuple[str, str]:
     target = pseudo.get(b":path", "")
     if pseudo.get(b":scheme") not in ("https", "http"):
         raise RefusedRequest
+    _check_target(method, target)
+    return method, target
+
+
+def _check_target(method: str, target: str) -> None:
+    """Raise RefusedRequest for a target that no request of this method may have."""
     if target[:1] != "/" and (method, target) != ("OPTIONS", "*"):
         raise RefusedRequest
     if len(target) > LINE_LIMIT:
         raise RefusedRequest(431, _TOO_LARGE, NO_ERROR)
     if "%" in target and _BAD_ESCAPE.search(target.partition("?")[0]):
         raise RefusedRequest
-    return method, target
 
 
 def _special_headers(fields: list[Field]) -> int | None:

@@ -10,20 +10,23 @@ from kapiserver.apiserver.serving.http1.response_head import WITHOUT_BODY, http_
 from kapiserver.apiserver.serving.http2.request_fields import CONNECTION_HEADERS
 from kapiserver.codecs.http2.hpack import encode_field, encode_name, encode_string
 
-_CONTENT_TYPE, _CONTENT_LENGTH = encode_name(b"content-type"), encode_name(b"content-length")
+_UNIQUE = "Audit-Id"
+"""The header whose value is another one in each response."""
+_MAX_CACHED_VALUE = 128
 
 
 def encode_head(response: Response | StreamResponse, length: int | None = None) -> bytes:
     """Return the header block of a response. `length` is its Content-Length, None for none."""
     block = [_status_and_date(response.status, int(time.time()))]
     for name, value in response.headers:
-        encoded = _header_name(name)
-        if encoded:
-            block += (encoded, encode_string(value.encode("utf-8", "surrogateescape")))
+        if name == _UNIQUE or len(value) > _MAX_CACHED_VALUE:
+            block.append(_encode_header(name, value))
+        else:
+            block.append(_header(name, value))
     if response.media_type:
-        block += (_CONTENT_TYPE, encode_string(response.media_type.encode()))
+        block.append(_header("Content-Type", response.media_type))
     if length is not None and response.status not in WITHOUT_BODY:
-        block += (_CONTENT_LENGTH, encode_string(b"%d" % length))
+        block.append(_header("Content-Length", str(length)))
     return b"".join(block)
 
 
@@ -31,6 +34,15 @@ def encode_head(response: Response | StreamResponse, length: int | None = None) 
 def _status_and_date(status: int, second: int) -> bytes:
     date = encode_field(b"date", http_date(second).encode())
     return encode_field(b":status", b"%d" % status) + date
+
+
+def _encode_header(name: str, value: str) -> bytes:
+    """Return an encoded header, b"" for one that no message of HTTP/2 has."""
+    encoded = _header_name(name)
+    return encoded and encoded + encode_string(value.encode("utf-8", "surrogateescape"))
+
+
+_header = functools.lru_cache(maxsize=256)(_encode_header)
 
 
 @functools.lru_cache(maxsize=256)

@@ -38,7 +38,7 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
     flow_control = server.flow_control
     if flow_control is None:
         return next_handler
-    begin, end = flow_control.begin, flow_control.end
+    begin, complete = flow_control.begin, flow_control.complete
     waits = _Waits(flow_control, server.config.limits.request_timeout)
 
     async def handle(request: Request) -> AnyResponse:
@@ -52,7 +52,7 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
             if ticket.rejection:
                 raise _too_many(ticket)
             await waits.wait(request, ticket)
-        request.on_complete(lambda _: end(ticket))
+        request.on_complete(complete)
         if is_watch:
             return await _watch(flow_control, request, ticket, next_handler)
         return await next_handler(request)

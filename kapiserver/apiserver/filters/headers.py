@@ -22,9 +22,10 @@ def add_headers(server: Server, next_handler: Handler) -> Handler:
 
     async def handle(request: Request) -> AnyResponse:
         response = await next_handler(request)
+        has_cache_control = "Cache-Control" in dict(response.headers)
         if request.ticket is not None:
             response.headers.extend(request.ticket.headers)
-        if "Cache-Control" not in dict(response.headers):
+        if not has_cache_control:
             response.headers.append(CACHE_CONTROL)
         for text in request.warnings.texts:
             response.headers.append(("Warning", warning_header(text)))

@@ -188,6 +188,7 @@ class QueueSet:
         self.seats_in_use = 0
         self.seats_waiting = 0
         self.usage = SeatUsage()
+        self._seconds_by_load = self.usage.seconds_by_load
         self.counts = QueueSetCounts()
         self._nonempty: dict[Queue, None] = {}
         """The queues with waiting requests; the one that was dispatched last is the last."""
@@ -239,7 +240,7 @@ class QueueSet:
         load: Load = seats
         if waiting or seats != executing:
             load = (seats, seats_waiting, executing, waiting)
-        seconds_by_load = self.usage.seconds_by_load
+        seconds_by_load = self._seconds_by_load
         try:
             seconds_by_load[load] += elapsed
         except KeyError:

@@ -59,10 +59,14 @@ class Response:
 
 
 class Connection:
-    """One keep-alive connection, with one request at a time."""
+    """One keep-alive connection, with one request at a time.
+
+    headers     more headers of the next requests
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self.headers: dict[str, str] = {}
 
     async def open(self, context: ssl.SSLContext) -> "Connection":
         self.reader, self.writer = await asyncio.open_connection(
@@ -85,6 +89,7 @@ class Connection:
             f"User-Agent: bench\r\nAccept: {accept}\r\n"
             f"Authorization: Bearer {self.target.token}\r\n"
         )
+        head += "".join([f"{name}: {value}\r\n" for name, value in self.headers.items()])
         data = b""
         if body is not None:
             data = body if isinstance(body, bytes) else orjson.dumps(body)

@@ -5,8 +5,12 @@
 One user lists 10,000 pods over and over on many connections, another one creates ConfigMaps.
 Before, meanwhile and after, three others send a few requests per second, each on a connection of
 its own: a controller renews a Lease, an administrator reads a pod, and a third user reads a pod and
-creates a ConfigMap. The table has the latencies of each, and the ratio of the flood to the quiet
-server.
+creates a ConfigMap. The first table has the latencies of each, and the ratio of the flood to the
+quiet server.
+
+The clients share the processors with the server, so that a response waits for its client, too. The
+second table therefore ends when the server writes the response, by its audit log: from the moment
+when the client sends the request until then, and of that the time until the server reads it.
 
 The floods run in processes of their own with a lower priority, because the client would delay
 itself otherwise. If other programs run, give this one a real-time priority (`chrt -r 5`).
@@ -22,10 +26,15 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
+
+import orjson
 
 from tests.bench.client import Connection, Target, connections, spread
 from tests.bench.objects import NAMESPACE, configmap, ensure_namespace, path, pod
@@ -41,19 +50,47 @@ USERS = {
 }
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "users": ["lister", "creator"]},
+        {"level": "Metadata", "users": ["admin", *USERS]},
+    ],
+}
+"""Records the requests of those whose latency is measured."""
+AUDIT_SECONDS = 3.0
+"""The audit log has all events after this time."""
+
+
+AuditTimes: TypeAlias = dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One request.
+
+    sent        seconds since the start of the run
+    spent       seconds until the client has the response
+    sent_at     seconds since 1970
+    audit_id    names it in the audit log
+    """
+
+    sent: float
+    spent: float
+    sent_at: float
+    audit_id: str
 
 
 @dataclass
 class Caller:
-    """Somebody whose latency is measured.
-
-    latencies   seconds since the start of the run, and the seconds that a request took
-    """
+    """Somebody whose latency is measured."""
 
     name: str
     connection: Connection
     send: Callable[[Connection, int], Awaitable[int]]
-    latencies: list[tuple[float, float]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
 
     async def run(self, start: float, end: float, rate: float) -> None:
@@ -63,17 +100,34 @@ class Caller:
             if due >= end:
                 return
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            sent = time.perf_counter()
+            audit_id = self.connection.headers["Audit-ID"] = str(uuid.uuid4())
+            sent, sent_at = time.perf_counter(), time.time()
             self.statuses[await self.send(self.connection, number)] += 1
-            self.latencies.append((sent - start, time.perf_counter() - sent))
+            spent = time.perf_counter() - sent
+            self.samples.append(Sample(sent - start, spent, sent_at, audit_id))
 
-    def quantiles(self, start: float, end: float) -> tuple[float, float]:
-        """Return the median and the 99th percentile between two times, in milliseconds."""
-        seconds = [spent for sent, spent in self.latencies if start <= sent < end]
-        return (
-            statistics.median(seconds) * 1e3,
-            statistics.quantiles(seconds, n=100)[98] * 1e3,
+    def between(self, start: float, end: float) -> list[Sample]:
+        """Return the requests that were sent between two times."""
+        return [sample for sample in self.samples if start <= sample.sent < end]
+
+
+def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the median and the 99th percentile in milliseconds."""
+    return statistics.median(seconds) * 1e3, statistics.quantiles(seconds, n=100)[98] * 1e3
+
+
+def _read_audit_log(file: Path) -> AuditTimes:
+    """Return when the server had read each request, and when it wrote the response, in seconds
+    since 1970, by audit id."""
+    events = map(orjson.loads, file.read_bytes().splitlines())
+    return {
+        event["auditID"]: (
+            datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
+            datetime.fromisoformat(event["stageTimestamp"]).timestamp(),
         )
+        for event in events
+        if event["stage"] == "ResponseComplete"
+    }
 
 
 async def _renew(connection: Connection, number: int) -> int:
@@ -171,8 +225,8 @@ def _floods(target: Target, count: int) -> Iterator[None]:
             process.wait(30)
 
 
-async def measure(target: Target, options: argparse.Namespace) -> None:
-    """Fill the server, run the three phases and print the table."""
+async def measure(target: Target, options: argparse.Namespace, audit_log: Path) -> None:
+    """Fill the server, run the three phases and print the tables."""
     await _fill(target, options.pods)
     await asyncio.sleep(options.settle)
     callers = await _callers(target)
@@ -185,17 +239,9 @@ async def measure(target: Target, options: argparse.Namespace) -> None:
         await asyncio.sleep(quiet)
     cpu = cpu_seconds(target.pids) - cpu
     await running
+    await asyncio.sleep(AUDIT_SECONDS)
     print(f"CPU of the server during the flood: {cpu / quiet:.0%} of a core")
-    print("| who | quiet, p50 / p99 | flood, p50 / p99 | ratio of p99 | other than 2xx |")
-    print("| --- | --- | --- | --- | --- |")
-    for caller in callers:
-        before = caller.quantiles(0, quiet)
-        flooded = caller.quantiles(quiet + 2, 2 * quiet)  # the floods connect first
-        failed = sum(count for status, count in caller.statuses.items() if status >= 300)
-        print(
-            f"| {caller.name} | {before[0]:.1f} / {before[1]:.1f} ms "
-            f"| {flooded[0]:.1f} / {flooded[1]:.1f} ms | {flooded[1] / before[1]:.1f} | {failed} |"
-        )
+    _print_tables(callers, quiet, _read_audit_log(audit_log))
     if options.plot is not None:
         lines = {caller.name: _by_second(caller, end) for caller in callers}
         title = "greatest latency of each second; grey: two users flood the server"
@@ -203,11 +249,36 @@ async def measure(target: Target, options: argparse.Namespace) -> None:
         options.plot.write_text(chart)
 
 
+def _print_tables(callers: Sequence[Caller], quiet: int, times: AuditTimes) -> None:
+    """Print the latencies of the first phase and of the second one, which begins after `quiet`
+    seconds."""
+    failed = sum(
+        count for caller in callers for status, count in caller.statuses.items() if status >= 300
+    )
+    print(f"Other responses than 2xx: {failed}")
+    measures: dict[str, Callable[[Sample], float]] = {
+        "until the client has the response": lambda sample: sample.spent,
+        "until the server writes it": lambda sample: times[sample.audit_id][1] - sample.sent_at,
+        "until it has read the request": lambda sample: times[sample.audit_id][0] - sample.sent_at,
+    }
+    for title, seconds in measures.items():
+        print(f"\n| {title} | quiet, p50 / p99 | flood, p50 / p99 | ratio of p99 |")
+        print("| --- | --- | --- | --- |")
+        for caller in callers:
+            before = _quantiles([*map(seconds, caller.between(0, quiet))])
+            # The floods connect first.
+            flooded = _quantiles([*map(seconds, caller.between(quiet + 2, 2 * quiet))])
+            print(
+                f"| {caller.name} | {before[0]:.1f} / {before[1]:.1f} ms "
+                f"| {flooded[0]:.1f} / {flooded[1]:.1f} ms | {flooded[1] / before[1]:.1f} |"
+            )
+
+
 def _by_second(caller: Caller, seconds: int) -> list[tuple[float, float]]:
     greatest = [0.0] * seconds
-    for sent, spent in caller.latencies:
-        second = min(int(sent), seconds - 1)
-        greatest[second] = max(greatest[second], spent * 1e3)
+    for sample in caller.samples:
+        second = min(int(sample.sent), seconds - 1)
+        greatest[second] = max(greatest[second], sample.spent * 1e3)
     return list(enumerate(greatest))
 
 
@@ -236,12 +307,17 @@ def main() -> None:
         return
     users = "".join(f"{token},{user},{user}\n" for user, token in USERS.items())
     flags = ["--authorization-mode", "AlwaysAllow", *(f"--{flag}" for flag in options.flags)]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        store(options.storage, Path(folder)) as below,
-        server(Path(folder) / "server", below, flags, users=users) as (target, _),
-    ):
-        asyncio.run(measure(target, options))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        policy, audit_log = folder / "policy.json", folder / "audit.log"
+        policy.write_bytes(orjson.dumps(AUDIT_POLICY))
+        flags += ["--audit-policy-file", str(policy), "--audit-log-path", str(audit_log),
+                  "--audit-log-mode", "batch"]  # fmt: skip
+        with (
+            store(options.storage, folder) as below,
+            server(folder / "server", below, flags, users=users) as (target, _),
+        ):
+            asyncio.run(measure(target, options, audit_log))
 
 
 if __name__ == "__main__":

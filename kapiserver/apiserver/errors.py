@@ -7,9 +7,11 @@
     |-- UnknownResource     404: no such resource in a served version
     |   `-- UnknownGroup    404: no such API group
     |-- MethodNotAllowed    405: the resource does not have the verb
+    |-- RouteNotAcceptable  406: the route produces no accepted media type
     |-- UnsupportedResponseKind  406: the response has no such kind
     |-- ListTooLarge        406: the list would take too long to encode in that form
     |-- BodyTooLarge        413
+    |-- UnsupportedByRoute  415: the route does not consume the media type
     |-- MisdirectedRequest  421: the Host is not this server's
     |-- TooManyRequests     429 with Retry-After
     |-- InternalError       500 with a message for the client
@@ -99,6 +101,20 @@ class MethodNotAllowed(ServerError):
         self, message: str = "the server does not allow this method on the requested resource"
     ) -> None:
         super().__init__(message)
+
+
+class RouteNotAcceptable(ServerError):
+    """The route produces none of the accepted media types."""
+
+    def __init__(self, produced: Sequence[str]) -> None:
+        super().__init__(f"406: Not Acceptable\n\nAvailable representations: {', '.join(produced)}")
+
+
+class UnsupportedByRoute(ServerError):
+    """The route does not consume the media type of the body."""
+
+    def __init__(self) -> None:
+        super().__init__("415: Unsupported Media Type")
 
 
 class UnsupportedResponseKind(ServerError):
@@ -317,6 +333,8 @@ TABLE: dict[type[Exception], ToStatus] = {
     Forbidden: _forbidden,
     UnknownResource: _with_empty_details(404, "NotFound"),
     MethodNotAllowed: _with_empty_details(405, "MethodNotAllowed"),
+    RouteNotAcceptable: _with_empty_details(406, "NotAcceptable"),
+    UnsupportedByRoute: _with_empty_details(415, "UnsupportedMediaType"),
     UnsupportedResponseKind: _with_message(406, "NotAcceptable"),
     ListTooLarge: _with_message(406, "NotAcceptable"),
     BodyTooLarge: _with_message(413, "RequestEntityTooLarge"),

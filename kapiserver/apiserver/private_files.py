@@ -5,9 +5,12 @@ Knows no content.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import stat
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -40,6 +43,32 @@ def open_private(
     # An opener: `open` adds flags such as O_BINARY, without which Windows changes line ends.
     opener = functools.partial(os.open, mode=permissions)
     return cast(BinaryIO, open(path, mode, buffering, opener=opener))
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock a file, created if it is missing, until the block ends; others wait for it. Where the
+    file cannot be created or locked, as in a folder that is only readable, there is no lock."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            file = stack.enter_context(open_private(path, "ab"))
+            _lock(file.fileno())  # until the file is closed
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        while True:
+            with contextlib.suppress(PermissionError):  # raised after ten seconds
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+                return
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _is_written(path: Path, data: bytes, mode: int) -> bool:

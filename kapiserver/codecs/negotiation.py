@@ -1,8 +1,9 @@
 """Content negotiation: pure functions of the Accept and Content-Type headers.
 
-Knows no request and no response. Mirrors k8s.io/apiserver/pkg/endpoints/handlers/negotiation and
-RFC 9110 section 12: the most preferred media range wins, media ranges with unsupported parameters
-are skipped, q=0 excludes a media type.
+Knows no request and no response. Mirrors k8s.io/apiserver/pkg/endpoints/handlers/negotiation, which
+reads an Accept header with goautoneg: the most preferred media range wins, and media ranges with
+unsupported parameters are skipped. Unlike in RFC 9110, q=0 does not exclude a media type, types are
+case-sensitive, and a comma separates media ranges even within quotes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _SPACE = re.compile(r"[ \t]*+")
 _HUMAN_USER_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 _MAX_CACHED_LENGTH = 256
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_QUALITY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MAX_MEDIA_RANGES = 100
 _MAX_PARAMETERS = 100
 
@@ -34,7 +36,7 @@ class MediaTypeOptions(Struct, frozen=True, kw_only=True):
     stream      `stream=`: "watch" or ""
     convert     `as=`, `g=`, `v=`: the kind to convert the response to, such as Table
     pretty      `pretty=1` in the Accept header; see `wants_pretty` for the query parameter
-    parameters  all parameters of the chosen media range as sent, names in lower case
+    parameters  all parameters of the chosen media range as sent
     """
 
     media: MediaType
@@ -45,7 +47,7 @@ class MediaTypeOptions(Struct, frozen=True, kw_only=True):
 
 
 class MediaRange(Struct, frozen=True, kw_only=True):
-    """One element of an Accept header, or a Content-Type."""
+    """One element of an Accept header, as sent."""
 
     type: str
     subtype: str
@@ -54,8 +56,17 @@ class MediaRange(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """`type/subtype`, in lower case."""
+        """`type/subtype`."""
         return f"{self.type}/{self.subtype}"
+
+    def precedes(self, other: MediaRange) -> bool:
+        """Whether goautoneg prefers this media range. That is no order: each of two ranges can
+        precede the other."""
+        return (
+            self.quality > other.quality
+            or (self.type != "*" and other.type == "*")
+            or (self.subtype != "*" and other.subtype == "*")
+        )
 
 
 AllowsConversion = Callable[[MediaType, GroupVersionKind | None], bool]
@@ -85,26 +96,14 @@ def negotiate_output(
     return options
 
 
-def negotiate_output_stream(
-    accept: str,
-    offered: Sequence[MediaType] = MEDIA_TYPES,
-    *,
-    allows: AllowsConversion = no_conversion,
-) -> MediaTypeOptions:
-    """Return the encoding of a watch.
+def check_stream(media: MediaType, offered: Sequence[MediaType] = MEDIA_TYPES) -> None:
+    """Check that the media type chosen for a watch has a stream form.
 
-    As in kube-apiserver, a client that prefers a media type without a stream form is refused and
-    does not get its second choice. Raises NotAcceptable, which lists the offered stream types.
+    As in kube-apiserver, a client that prefers one without a stream form is refused and does not
+    get its second choice. Raises NotAcceptable, which lists the offered stream types.
     """
-    streams = [media for media in offered if media.framing is not None]
-    options = (
-        _first_match(accept, offered, allows)
-        if accept.strip()
-        else MediaTypeOptions(media=streams[0])
-    )
-    if options is None or options.media.framing is None:
-        raise NotAcceptable([media.stream_name for media in streams])
-    return options
+    if media.framing is None:
+        raise NotAcceptable([media.stream_name for media in offered if media.framing is not None])
 
 
 def negotiate_input(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> MediaType:
@@ -126,10 +125,9 @@ def negotiate_input(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> 
 def media_type_name(header: str) -> str:
     """Return `type/subtype` of a Content-Type in lower case; "" if it is malformed."""
     try:
-        media_range = _parse_media_range(_Cursor(header))
+        return _parse_content_type(_Cursor(header))
     except ValueError:
         return ""
-    return media_range.name
 
 
 _cached_media_type_name = functools.lru_cache(maxsize=64)(media_type_name)
@@ -143,33 +141,55 @@ def wants_pretty(query_value: str, user_agent: str) -> bool:
 
 
 def parse_accept(header: str) -> list[MediaRange]:
-    """Return the valid media ranges of an Accept header, most preferred first."""
-    media_ranges = []
-    for text in _split_elements(header)[:_MAX_MEDIA_RANGES]:
-        try:
-            media_ranges.append(_parse_media_range(_Cursor(text)))
-        except ValueError:
+    """Return the media ranges of an Accept header, most preferred first; malformed ones are left
+    out."""
+    media_ranges: list[MediaRange] = []
+    for text in header.split(",", _MAX_MEDIA_RANGES)[:_MAX_MEDIA_RANGES]:
+        media_range = _parse_media_range(text)
+        if media_range is None:
             continue
-    return sorted(
-        media_ranges,
-        key=lambda media_range: (
-            -media_range.quality,
-            media_range.type == "*",
-            media_range.subtype == "*",
-        ),
+        # Go sorts up to twelve elements like this; the result depends on it, as there is no order.
+        position = len(media_ranges)
+        while position and media_range.precedes(media_ranges[position - 1]):
+            position -= 1
+        media_ranges.insert(position, media_range)
+    return media_ranges
+
+
+def _parse_media_range(text: str) -> MediaRange | None:
+    name, *parameter_texts = text.split(";", _MAX_PARAMETERS + 1)
+    type_, _, subtypes = name.partition("/")
+    subtype, _, more = subtypes.partition("/")
+    type_ = type_.strip(" ")
+    if not subtypes and type_ == "*":
+        subtype = "*"  # java.net.URL writes "*" for "*/*"
+    if not subtype or more or len(parameter_texts) > _MAX_PARAMETERS:
+        return None
+    quality = 1.0
+    parameters: dict[str, str] = {}
+    for parameter_text in parameter_texts:
+        key, _, values = parameter_text.partition("=")
+        value, _, more = values.partition("=")
+        if not value or more:
+            continue
+        if key.strip(" ") == "q":
+            quality = float(value) if _QUALITY.fullmatch(value) else 0.0
+        else:
+            parameters[key.strip(" ")] = value.strip(" ")
+    return MediaRange(
+        type=type_,
+        subtype=subtype.strip(" "),
+        parameters=tuple(parameters.items()),
+        quality=quality,
     )
 
 
 def _first_match(
     accept: str, offered: Sequence[MediaType], allows: AllowsConversion
 ) -> MediaTypeOptions | None:
-    media_ranges = parse_accept(accept)
-    refused_types = {media_range.name for media_range in media_ranges if media_range.quality <= 0}
-    for media_range in media_ranges:
-        if media_range.quality <= 0:
-            break
+    for media_range in parse_accept(accept):
         for media in offered:
-            if media.name in refused_types or not _matches(media_range, media):
+            if not _matches(media_range, media):
                 continue
             options = _media_type_options(media_range, media)
             if options is not None and allows(media, options.convert):
@@ -194,7 +214,7 @@ def _media_type_options(media_range: MediaRange, media: MediaType) -> MediaTypeO
     if parameters.get("sv"):
         return None
     convert = None
-    if any(parameters.get(name) for name in ("as", "g", "v")):
+    if not parameters.keys().isdisjoint(("as", "g", "v")):
         convert = GroupVersionKind(
             parameters.get("g", ""), parameters.get("v", ""), parameters.get("as", "")
         )
@@ -231,58 +251,28 @@ class _Cursor(Struct):
         self.match(_SPACE)
         return True
 
+    def skip_value(self) -> None:
+        if not (self.match(_QUOTED) or self.match(_TOKEN)):
+            raise ValueError("a parameter without a value")
+
     @property
     def at_end(self) -> bool:
         return self.position >= len(self.text)
 
 
-def _parse_media_range(cursor: _Cursor) -> MediaRange:
+def _parse_content_type(cursor: _Cursor) -> str:
+    """Return `type/subtype` in lower case, "" if there is no subtype. Raises ValueError."""
     cursor.match(_SPACE)
     type_ = cursor.token()
-    # java.net.URL writes "*" for "*/*".
-    subtype = cursor.token() if cursor.skip("/") else type_
-    if subtype == type_ and type_ != "*" and "/" not in cursor.text:
-        raise ValueError("no subtype")
-    parameters: dict[str, str] = {}
+    name = f"{type_}/{cursor.token()}" if cursor.skip("/") else ""
     for _ in range(_MAX_PARAMETERS):
-        if not cursor.skip(";"):
+        if not cursor.skip(";") or cursor.at_end:
             break
-        if cursor.at_end:
-            break
-        name = cursor.token()
+        cursor.token()
         if not cursor.skip("="):
             raise ValueError("a parameter without a value")
-        parameters.setdefault(name, _parameter_value(cursor))
+        cursor.skip_value()
     cursor.match(_SPACE)
     if not cursor.at_end:
-        raise ValueError("more than a clause")
-    return MediaRange(
-        type=type_,
-        subtype=subtype,
-        quality=_parse_quality(parameters.pop("q", "1")),
-        parameters=tuple(parameters.items()),
-    )
-
-
-def _parameter_value(cursor: _Cursor) -> str:
-    if quoted := cursor.match(_QUOTED):
-        return re.sub(r"\\(.)", r"\1", quoted.group(1))
-    token = cursor.match(_TOKEN)
-    if not token:
-        raise ValueError("a parameter without a value")
-    return token.group()
-
-
-def _parse_quality(text: str) -> float:
-    try:
-        quality = float(text)
-    except ValueError:
-        return 1.0
-    return min(quality, 1.0) if quality == quality else 1.0
-
-
-def _split_elements(header: str) -> list[str]:
-    # Commas inside quoted parameters do not separate elements.
-    if '"' not in header:
-        return header.split(",")
-    return re.findall(r'(?:[^",]|"(?:[^"\\]|\\.)*+"?)+', header)
+        raise ValueError("more than a media type")
+    return name

@@ -236,7 +236,7 @@ def _path(text: str) -> None:
 
 def _accept(text: str) -> None:
     negotiation.negotiate_output(text)
-    negotiation.negotiate_output_stream(text)
+    negotiation.parse_accept(text)
 
 
 def _bytes(text: str) -> bytes:

@@ -18,8 +18,15 @@ from kapiserver.apiserver.discovery.served_groups import (
     remote_discovery,
     served_groups,
 )
-from kapiserver.apiserver.endpoints.responses import tree_response
-from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
+from kapiserver.apiserver.endpoints.go_restful import check_accept, check_route, produced_types
+from kapiserver.apiserver.endpoints.negotiation import (
+    UNCONVERTED,
+    UNROUTED,
+    Endpoint,
+    negotiate,
+)
+from kapiserver.apiserver.endpoints.responses import plain_response
+from kapiserver.apiserver.errors import UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.codecs.media_types import MediaType
@@ -32,40 +39,50 @@ AGGREGATED = {
 
 
 async def serve_discovery(server: Server, request: Request) -> AnyResponse:
-    """Return the document of a path at `/api` or `/apis`. Raises UnknownResource,
-    MethodNotAllowed."""
+    """Return the document of a path at `/api` or `/apis`. Raises UnknownResource, MethodNotAllowed,
+    NotAcceptable, RouteNotAcceptable, UnsupportedByRoute."""
     prefix, *segments = [part for part in request.path.split("/") if part]
-    if request.method != "GET":
-        raise MethodNotAllowed
     if not segments:
         return _root(server, request, prefix)
     if prefix == "api":
         if segments != ["v1"]:
             raise UnknownResource
-        return tree_response(server, request, resource_list(server, GroupVersion("", segments[0])))
+        return _resource_list(server, request, GroupVersion("", segments[0]))
     groups_by_name = {group.name: group for group in served_groups(server) if group.name}
     group = groups_by_name.get(segments[0])
     if group is None:
         return page_not_found()
     if len(segments) == 1:
-        return tree_response(
-            server, request, {"kind": "APIGroup", "apiVersion": "v1"} | _group(group)
-        )
+        tree = {"kind": "APIGroup", "apiVersion": "v1"} | _group(group)
+        return _document(server, request, UNROUTED, tree)
     if segments[1] not in group.versions:
         raise UnknownResource
-    return tree_response(
-        server, request, resource_list(server, GroupVersion(group.name, segments[1]))
-    )
+    return _resource_list(server, request, GroupVersion(group.name, segments[1]))
+
+
+def _document(server: Server, request: Request, endpoint: Endpoint, tree: Tree) -> Response:
+    if endpoint.by_go_restful:
+        check_route(request, produced_types(server.codecs.media_types))
+    return plain_response(server, negotiate(server, request, endpoint), tree)
+
+
+def _resource_list(server: Server, request: Request, version: GroupVersion) -> Response:
+    is_custom = any(not info.has_protobuf for info in _kind_infos(server, version))
+    endpoint = UNROUTED if is_custom else UNCONVERTED
+    return _document(server, request, endpoint, resource_list(server, version))
 
 
 def _root(server: Server, request: Request, prefix: str) -> Response:
     """Return the document of `/api` or `/apis`: aggregated if the client accepts that."""
-    media_types = server.codecs.media_types
-    options = negotiate_output(request.header("Accept"), media_types, allows=_allows_aggregated)
+    media_types, accept = server.codecs.media_types, request.header("Accept")
+    if prefix == "api":  # kube-aggregator serves /apis without a route
+        check_route(request, produced_types(media_types))
+        check_accept(accept, produced_types(media_types))
+    options = negotiate_output(accept, media_types, allows=_allows_aggregated)
     if options.convert is not None:
         return _aggregated(server, request, prefix, options)
     tree = _api_versions(request) if prefix == "api" else group_list(server)
-    response = tree_response(server, request, tree)
+    response = _document(server, request, UNROUTED, tree)
     response.headers.append(("Vary", "Accept"))
     return response
 

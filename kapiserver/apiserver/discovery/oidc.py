@@ -8,29 +8,33 @@ from __future__ import annotations
 import orjson
 
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.go_restful import check_accept
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 
 CONFIGURATION = "/.well-known/openid-configuration"
 KEY_SET = "/openid/v1/jwks"
+_JSON = "application/json"
+_KEY_SET_TYPE = "application/jwk-set+json"
 _CACHE_CONTROL = ("Cache-Control", "public, max-age=3600")
 
 
 async def serve_oidc(server: Server, request: Request) -> AnyResponse:
-    """Return the issuer's configuration or its keys. Raises MethodNotAllowed."""
+    """Return the issuer's configuration or its keys. Raises MethodNotAllowed,
+    RouteNotAcceptable."""
     if request.path not in (CONFIGURATION, KEY_SET):
         return page_not_found()
-    if request.method not in ("GET", "HEAD"):
+    media = _KEY_SET_TYPE if request.path == KEY_SET else _JSON
+    if request.method != "GET":
         raise MethodNotAllowed
+    check_accept(request.header("Accept"), (media,))
     tokens = server.service_account_tokens
     if tokens is None:
         return page_not_found()
     if request.path == KEY_SET:
-        media = "application/jwk-set+json"
         tree: object = {"keys": [_jwk(key) for key in tokens.keys]}
     else:
-        media = "application/json"
         host = request.header("Host") or f"{server.config.serving.bind_address}"
         tree = {
             "issuer": tokens.issuer,

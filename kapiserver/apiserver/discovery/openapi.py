@@ -108,8 +108,6 @@ def _negotiate(request: Request, version: str) -> str | None:
         return _JSON
     # Older clients write `v2@v1.0`, which is not a valid media type.
     for clause in parse_accept(accept.replace("@", ".")):
-        if clause.quality <= 0:
-            continue
         if clause.name in ("*/*", "application/*"):
             return _JSON
         if clause.name in (_JSON, _PROTOBUF.format(version)):

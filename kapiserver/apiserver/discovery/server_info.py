@@ -7,10 +7,12 @@ import orjson
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.discovery.served_groups import served_groups
-from kapiserver.apiserver.errors import MethodNotAllowed
+from kapiserver.apiserver.endpoints.go_restful import check_accept, check_route
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.apiserver.version import version_info, versions_of
+
+_JSON = ("application/json",)
 
 
 def indented_json(tree: Tree) -> Response:
@@ -20,11 +22,12 @@ def indented_json(tree: Tree) -> Response:
 
 
 async def serve_version(server: Server, request: Request) -> AnyResponse:
-    """Return the version of the server. Raises MethodNotAllowed."""
+    """Return the version of the server. Raises MethodNotAllowed, UnsupportedByRoute,
+    RouteNotAcceptable."""
     if request.path.strip("/") != "version":
         return page_not_found()
-    if request.method != "GET":
-        raise MethodNotAllowed
+    check_route(request, _JSON)
+    check_accept(request.header("Accept"), _JSON)
     features = server.config.features
     versions = versions_of(features.emulated_version, features.min_compatibility_version)
     return indented_json(version_info(versions))

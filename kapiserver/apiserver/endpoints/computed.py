@@ -9,13 +9,13 @@ from __future__ import annotations
 from kapiserver.api.accessors import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_typed
+from kapiserver.apiserver.endpoints.negotiation import COMPUTED, ResponseFormat, negotiate
 from kapiserver.apiserver.endpoints.object_responses import (
     OFFLOAD_COUNT,
     current_time,
     kind_table_builder,
-    plain_response,
 )
+from kapiserver.apiserver.endpoints.responses import plain_response
 from kapiserver.apiserver.endpoints.tables import partial_metadata
 from kapiserver.apiserver.errors import (
     MethodNotAllowed,
@@ -35,7 +35,7 @@ async def serve_computed(server: Server, request: Request) -> AnyResponse:
     BadObject, NotAcceptable."""
     if request.method != "GET":
         raise MethodNotAllowed
-    response_format = negotiate_typed(server, request)
+    response_format = negotiate(server, request, COMPUTED)
     tree = await read_computed(server, request.info, request.query)
     is_long = len(tree.get("items") or ()) >= OFFLOAD_COUNT
     return await server.offloader.run(

@@ -23,7 +23,7 @@ from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.cost import cost_of
-from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind
+from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, UnsupportedMediaType
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import negotiate_input
 from kapiserver.codecs.serializer import Decoded
@@ -73,9 +73,11 @@ class EncodedBody(Struct, frozen=True, kw_only=True):
 def media_type_of(server: Server, request: Request, target: Target) -> MediaType:
     """Return the body's media type. Raises UnsupportedMediaType."""
     offered = server.codecs.media_types
-    if not target.has_protobuf:
-        offered = tuple(media for media in offered if media is not PROTOBUF)
-    return negotiate_input(request.header("Content-Type"), offered)
+    media = negotiate_input(request.header("Content-Type"), offered)
+    if media is PROTOBUF and not target.has_protobuf:
+        # kube-apiserver names Protobuf in this error, and closes the connection at such a body.
+        raise UnsupportedMediaType([media.name for media in offered if media is not PROTOBUF])
+    return media
 
 
 async def read_body(server: Server, request: Request, target: Target) -> EncodedBody:

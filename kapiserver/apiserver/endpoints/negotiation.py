@@ -13,14 +13,16 @@ from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.go_restful import check_accept, produced_types
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.media_types import JSON, PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import (
     AllowsConversion,
     MediaTypeOptions,
+    check_stream,
     negotiate_output,
-    negotiate_output_stream,
+    no_conversion,
     wants_pretty,
 )
 
@@ -48,39 +50,66 @@ class ResponseFormat(Struct, frozen=True, kw_only=True):
         return self.media is JSON and not self.pretty
 
 
+class Endpoint(Struct, frozen=True, kw_only=True, eq=False):
+    """What the responses of an endpoint may be.
+
+    allows          whether a media type is offered with a conversion
+    by_go_restful   whether kube-apiserver reaches the endpoint by a route of go-restful, which
+                    reads the Accept header first
+    has_streams     whether that route names the stream types, too
+    other_types     media types that the route names first
+    """
+
+    allows: AllowsConversion
+    by_go_restful: bool = True
+    has_streams: bool = False
+    other_types: tuple[str, ...] = ()
+
+
 def negotiate_response(server: Server, request: Request, target: Target) -> ResponseFormat:
-    """Return the format of a response with one object or a list. Raises NotAcceptable."""
-    return _negotiate(server, request, _allows if target.has_protobuf else _allows_without_protobuf)
+    """Return the format of a response with one object. Raises NotAcceptable, RouteNotAcceptable."""
+    return negotiate(server, request, _custom_endpoint(target) or _OBJECTS)
 
 
-def negotiate_typed(server: Server, request: Request) -> ResponseFormat:
-    """Return the format of a response with objects of declared kinds. Raises NotAcceptable."""
-    return _negotiate(server, request, _allows)
+def negotiate_list(server: Server, request: Request, target: Target) -> ResponseFormat:
+    """Return the format of a list, or of the events of a watch. Raises NotAcceptable,
+    RouteNotAcceptable."""
+    return negotiate(server, request, _custom_endpoint(target) or _LISTS)
 
 
-def _negotiate(server: Server, request: Request, allows: AllowsConversion) -> ResponseFormat:
+def stream_format(server: Server, response_format: ResponseFormat) -> ResponseFormat:
+    """Return the format of the events of a watch. Raises NotAcceptable for a media type without a
+    stream form."""
+    check_stream(response_format.media, server.codecs.media_types)
+    return ResponseFormat(media=response_format.media, convert=response_format.convert)
+
+
+def negotiate(server: Server, request: Request, endpoint: Endpoint) -> ResponseFormat:
+    """Return the format of a response of an endpoint. Raises NotAcceptable, RouteNotAcceptable."""
     header, offered = request.header("Accept"), server.codecs.media_types
     # Clients send few different headers, so results are cached.
     is_cacheable = len(header) <= _MAX_CACHED_HEADER
     options = (_negotiate_cached if is_cacheable else _negotiate_cached.__wrapped__)(
-        header, offered, allows
+        header, offered, endpoint
     )
     return _response_format(request, options)
 
 
-def negotiate_stream(server: Server, request: Request, target: Target) -> ResponseFormat:
-    """Return the format of the events of a watch. Raises NotAcceptable."""
-    header = request.header("Accept")
-    allows = _allows if target.has_protobuf else _allows_without_protobuf
-    options = negotiate_output_stream(header, server.codecs.media_types, allows=allows)
-    return ResponseFormat(media=options.media, convert=options.convert)
+def _custom_endpoint(target: Target) -> Endpoint | None:
+    """Return the endpoint of a custom kind, or None; kube-apiserver routes custom kinds itself."""
+    if target.kind_info.has_protobuf:
+        return None
+    return _CUSTOM_SCALES if target.has_other_kind else _CUSTOM_OBJECTS
 
 
 @functools.lru_cache(maxsize=256)
 def _negotiate_cached(
-    header: str, offered: tuple[MediaType, ...], allows: AllowsConversion
+    header: str, offered: tuple[MediaType, ...], endpoint: Endpoint
 ) -> MediaTypeOptions:
-    return negotiate_output(header, offered, allows=allows)
+    if endpoint.by_go_restful:
+        produced = produced_types(offered, has_streams=endpoint.has_streams)
+        check_accept(header, endpoint.other_types + produced)
+    return negotiate_output(header, offered, allows=endpoint.allows)
 
 
 def _response_format(request: Request, options: MediaTypeOptions) -> ResponseFormat:
@@ -100,3 +129,16 @@ def _allows(media: MediaType, convert: GroupVersionKind | None) -> bool:
     if convert.group_version not in META_VERSIONS:
         return False
     return convert.kind in _METADATA or (convert.kind == "Table" and media is not PROTOBUF)
+
+
+_OBJECTS = Endpoint(allows=_allows)
+_LISTS = Endpoint(allows=_allows, has_streams=True)
+_CUSTOM_OBJECTS = Endpoint(allows=_allows_without_protobuf, by_go_restful=False)
+_CUSTOM_SCALES = Endpoint(allows=_allows, by_go_restful=False)
+COMPUTED = Endpoint(allows=_allows, has_streams=True)
+"""Objects and lists of computed groups."""
+LOGS = Endpoint(allows=_allows, other_types=("text/plain",))
+UNCONVERTED = Endpoint(allows=no_conversion)
+"""Reviews, Statuses, and most documents of discovery."""
+UNROUTED = Endpoint(allows=no_conversion, by_go_restful=False)
+"""Documents of /apis, which kube-aggregator serves, and of versions of custom kinds."""

@@ -20,6 +20,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.encoded_items import MetadataEncoder, RowEncoder
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat
 from kapiserver.apiserver.endpoints.options import read_options
+from kapiserver.apiserver.endpoints.responses import plain_response
 from kapiserver.apiserver.endpoints.tables import (
     TableBuilder,
     in_version,
@@ -120,16 +121,6 @@ def _response_tree(
     if target.view is not None:
         return target.view.read(obj)
     return in_version(server.scheme, obj, target.version)
-
-
-def plain_response(
-    server: Server, response_format: ResponseFormat, tree: Tree, status: int = 200
-) -> Response:
-    """Return a response with a tree, without conversion."""
-    codecs = server.codecs
-    make = codecs.pretty_serializer_for if response_format.pretty else codecs.serializer_for
-    body = make(response_format.media).encode(tree)
-    return Response(status=status, media_type=response_format.media.name, body=body)
 
 
 async def list_response(

@@ -33,16 +33,15 @@ from kapiserver.apiserver.endpoints.decode import (
     read_body,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
-from kapiserver.apiserver.endpoints.negotiation import ResponseFormat
-from kapiserver.apiserver.endpoints.object_responses import plain_response
+from kapiserver.apiserver.endpoints.negotiation import UNCONVERTED, negotiate
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
+from kapiserver.apiserver.endpoints.responses import plain_response
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.user import User, user_info
-from kapiserver.codecs.negotiation import negotiate_output, wants_pretty
 
 ReviewHandler: TypeAlias = Callable[[Server, User, Tree], Awaitable[Tree]]
 """Returns the review that the client sent with its status. Raises BadRequest, InvalidObject."""
@@ -51,13 +50,9 @@ _ANY = "*"
 
 
 async def serve_review(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Serve the create of a review or call. Raises NotAcceptable for a Table."""
-    media_options = negotiate_output(request.header("Accept"), server.codecs.media_types)
-    is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
-    response_format = ResponseFormat(
-        media=media_options.media,
-        pretty=media_options.media.pretty and (media_options.pretty or is_interactive),
-    )
+    """Serve the create of a review or call. Raises NotAcceptable for a Table,
+    RouteNotAcceptable."""
+    response_format = negotiate(server, request, UNCONVERTED)
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_review(server, target, request.caller(), options, body)

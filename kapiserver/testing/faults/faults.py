@@ -18,7 +18,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from kapiserver.apiserver.endpoints.handlers.watch import watch_framer
-from kapiserver.apiserver.endpoints.negotiation import negotiate_stream
+from kapiserver.apiserver.endpoints.negotiation import negotiate_list
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.faults import Faults as Interceptor
 from kapiserver.apiserver.request import Request
@@ -361,7 +361,7 @@ class Faults(Subject):
     def _add_watch(self, request: Request, sink: HeldSink) -> None:
         server, target = self._server, request.target
         assert target is not None
-        framer = watch_framer(server, request, negotiate_stream(server, request, target), target)
+        framer = watch_framer(server, request, negotiate_list(server, request, target), target)
         watch = self._watches[id(request)] = _OpenWatch(request, sink, framer.error)
         request.on_complete(lambda request: self._forget_watch(request))
         for fault in self:

@@ -242,7 +242,7 @@ def test_unknown_paths(api, path: str, status: int, text: str | None) -> None:
         ("DELETE", "/api/v1/namespaces"),
         ("POST", "/api/v1/pods"),
         ("OPTIONS", "/api/v1/pods"),
-        ("POST", "/apis"),
+        ("POST", "/api"),
         ("POST", "/version"),
     ],
 )

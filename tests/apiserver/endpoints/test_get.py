@@ -48,9 +48,11 @@ def test_not_acceptable(api, path):
     response = api.get(path, accept="text/html")
     assert response.status == 406
     assert response.json["reason"] == "NotAcceptable"
-    assert response.message.startswith(
-        "only the following media types are accepted: application/json, application/yaml"
+    assert response.message == (
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+        "application/vnd.kubernetes.protobuf, application/cbor"
     )
+    assert response.json["details"] == {}
 
 
 @pytest.mark.parametrize(

@@ -148,16 +148,11 @@ def test_strict_spelling(api, path):
 
 
 def test_unsupported(api, path):
-    """Another type of patch is a 415 that lists the supported types."""
+    """Another type of patch is a 415."""
     for type_ in ("application/json", "text/plain", ""):
         response = api.patch(path, {}, type_)
         assert response.status == 415
-        assert response.message == (
-            "the body of the request was in an unknown format - accepted media types include: "
-            "application/json-patch+json, application/merge-patch+json, "
-            "application/strategic-merge-patch+json, application/apply-patch+yaml, "
-            "application/strategic-merge-patch+cbor, application/apply-patch+cbor"
-        )
+        assert (response.message, response.json["details"]) == ("415: Unsupported Media Type", {})
 
 
 def test_missing(api, core):

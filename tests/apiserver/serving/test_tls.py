@@ -5,6 +5,8 @@ import shutil
 import ssl
 import stat
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +38,27 @@ def test_reused(tmp_path: Path) -> None:
     for name in FILES:
         if name.endswith(".key"):
             assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("when", [NOW, NOW - timedelta(days=tls.CA_DAYS)], ids=["new", "expired"])
+def test_servers_that_start_at_once(when: datetime, tmp_path: Path) -> None:
+    """Servers that start at once in a folder share a CA, which signed the certificates."""
+    if when < NOW:
+        tls.ensure_certificates(Config(), tmp_path, now=when)
+    barrier = threading.Barrier(4)
+
+    def start(_: int) -> bytes:
+        barrier.wait(30)
+        credentials = tls.ensure_certificates(Config(), tmp_path)
+        credentials.server_context()
+        return credentials.ca.read_bytes()
+
+    with ThreadPoolExecutor(4) as threads:
+        cas = set(threads.map(start, range(4)))
+    (ca,) = map(x509.load_pem_x509_certificate, cas)
+    for name in ("apiserver.crt", "admin.crt"):
+        certificate = x509.load_pem_x509_certificate((tmp_path / name).read_bytes())
+        certificate.verify_directly_issued_by(ca)
 
 
 def test_renewed(tmp_path: Path) -> None:

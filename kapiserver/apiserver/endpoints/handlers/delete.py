@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import EncodedBody, media_type_of
+from kapiserver.apiserver.endpoints.decode import EncodedBody
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_response
-from kapiserver.apiserver.endpoints.object_responses import entry_response, plain_response
+from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.delete import (
     delete_object,
     delete_options,
@@ -17,9 +17,11 @@ from kapiserver.apiserver.endpoints.operations.unsafe_delete import (
     is_unsafe,
 )
 from kapiserver.apiserver.endpoints.options import read_options
+from kapiserver.apiserver.endpoints.responses import plain_response
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
+from kapiserver.codecs.negotiation import negotiate_input
 
 
 async def delete(server: Server, request: Request, target: Target) -> AnyResponse:
@@ -50,5 +52,7 @@ async def read_delete_options(server: Server, request: Request, target: Target) 
     data = await request.read_body(server.config.limits.body_limit)
     if not data:
         return read_options(server, request, "DeleteOptions")
-    body = EncodedBody(data=data, media=media_type_of(server, request, target))
+    # kube-apiserver reads options with the codecs of its own kinds, those of custom kinds, too.
+    media = negotiate_input(request.header("Content-Type"), server.codecs.media_types)
+    body = EncodedBody(data=data, media=media)
     return await server.offloader.run(body.cost, delete_options, server, target, body)

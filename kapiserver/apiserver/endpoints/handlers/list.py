@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import negotiate_response
+from kapiserver.apiserver.endpoints.negotiation import negotiate_list
 from kapiserver.apiserver.endpoints.object_responses import list_response, prepare_listing
 from kapiserver.apiserver.endpoints.options import list_query, read_options, selector_cost
 from kapiserver.apiserver.request import Request
@@ -14,7 +14,7 @@ from kapiserver.storage.errors import CorruptObject
 
 async def list_(server: Server, request: Request, target: Target) -> AnyResponse:
     """Return the list, or a page of it."""
-    response_format = negotiate_response(server, request, target)
+    response_format = negotiate_list(server, request, target)
     options = read_options(server, request, "ListOptions")
     offloader = server.offloader
     query = await offloader.run(selector_cost(options), list_query, request.info, target, options)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kapiserver.api.errors import BadObject
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import field_validation
+from kapiserver.apiserver.endpoints.go_restful import check_content_type
 from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.apply import (
@@ -18,6 +20,7 @@ from kapiserver.apiserver.endpoints.operations.patch import (
     read_patch,
 )
 from kapiserver.apiserver.endpoints.options import apply_rules, read_options
+from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
@@ -27,9 +30,12 @@ from kapiserver.codecs.errors import UnsupportedMediaType
 
 async def patch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Patch the object and return it as stored."""
-    name = request.header("Content-Type").partition(";")[0].strip()
-    media_types = accepted_patches(server, target)
+    content_type, media_types = request.header("Content-Type"), accepted_patches(server, target)
+    name = content_type.partition(";")[0].strip()
     if name not in media_types:
+        if target.kind_info.has_protobuf:  # kube-apiserver has a route of go-restful
+            check_content_type(content_type, media_types)
+            negotiate_response(server, request, target)
         raise UnsupportedMediaType(media_types)
     if name in APPLY_TYPES:
         return await _apply(server, request, target, name)
@@ -38,7 +44,11 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     options = read_options(server, request, "PatchOptions")
     cost = cost_of(data) + target.kind_info.default_cost(data)
     offloader, validation = server.offloader, field_validation(options)
-    content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
+    try:
+        content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
+    except (BadRequest, BadObject):
+        await target.store.get(target.key)  # kube-apiserver reads the object first
+        raise
     if cost < LARGE and content.type.copies(content.content):
         cost += LARGE
     result = await patch_object(server, target, request.caller(), options, content, cost=cost)

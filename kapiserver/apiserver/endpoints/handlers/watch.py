@@ -6,7 +6,11 @@ import random
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_stream
+from kapiserver.apiserver.endpoints.negotiation import (
+    ResponseFormat,
+    negotiate_list,
+    stream_format,
+)
 from kapiserver.apiserver.endpoints.object_responses import current_time, table_builder
 from kapiserver.apiserver.endpoints.options import read_options, selector_cost, watch_query
 from kapiserver.apiserver.endpoints.watch_frames import MetadataFramer, TableFramer
@@ -24,8 +28,9 @@ _random = random.SystemRandom()
 
 async def watch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Return a stream of events."""
-    response_format = negotiate_stream(server, request, target)
+    list_format = negotiate_list(server, request, target)
     options = read_options(server, request, "ListOptions")
+    response_format = stream_format(server, list_format)
     framer = watch_framer(server, request, response_format, target)
     run = server.offloader.run
     query = await run(selector_cost(options), watch_query, request.info, target, options)

@@ -29,8 +29,9 @@ from kapiserver.apiserver.endpoints.decode import (
     field_validation,
     read_body,
 )
+from kapiserver.apiserver.endpoints.negotiation import UNCONVERTED, negotiate
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
-from kapiserver.apiserver.endpoints.responses import tree_response
+from kapiserver.apiserver.endpoints.responses import plain_response
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
@@ -45,10 +46,11 @@ from kapiserver.storage.objects.lifecycle import timestamp
 
 async def bind(server: Server, request: Request, target: Target) -> AnyResponse:
     """Assign the pod to the node and return a Status."""
+    response_format = negotiate(server, request, UNCONVERTED)
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await bind_pod(server, target, request.caller(), options, body)
-    return tree_response(server, request, tree, status=201)
+    return plain_response(server, response_format, tree, 201)
 
 
 async def bind_pod(

@@ -15,6 +15,7 @@ from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.negotiation import LOGS, negotiate
 from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.proxy.kubelets import (
     forward_command,
@@ -35,6 +36,7 @@ from kapiserver.storage.cache.entry import ObjectKey
 
 async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     """Return the log of a container, which is empty until its pod is assigned to a node."""
+    negotiate(server, request, LOGS)
     options = ParameterCodec(server.scheme).decode(request.query, "PodLogOptions", CORE)
     errors = list(_log_rules(options))
     if errors:

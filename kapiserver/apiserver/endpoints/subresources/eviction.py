@@ -34,8 +34,9 @@ from kapiserver.apiserver.endpoints.decode import (
     field_validation,
     read_body,
 )
+from kapiserver.apiserver.endpoints.negotiation import UNCONVERTED, negotiate
 from kapiserver.apiserver.endpoints.options import check_options, delete_query, read_options
-from kapiserver.apiserver.endpoints.responses import tree_response
+from kapiserver.apiserver.endpoints.responses import plain_response
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
 from kapiserver.apiserver.errors import BadRequest, Forbidden, TooManyRequests
 from kapiserver.apiserver.request import Request
@@ -59,10 +60,11 @@ _SEVERAL_BUDGETS_MESSAGE = (
 
 async def evict(server: Server, request: Request, target: Target) -> AnyResponse:
     """Delete the pod, or return a Status if a budget does not allow it."""
+    response_format = negotiate(server, request, UNCONVERTED)
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await evict_pod(server, target, request.caller(), options, body)
-    return tree_response(server, request, tree, status=tree["code"])
+    return plain_response(server, response_format, tree, tree["code"])
 
 
 async def evict_pod(

@@ -26,8 +26,9 @@ from kapiserver.apiserver.endpoints.decode import (
     read_body,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
+from kapiserver.apiserver.endpoints.negotiation import UNCONVERTED, negotiate
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
-from kapiserver.apiserver.endpoints.responses import tree_response
+from kapiserver.apiserver.endpoints.responses import plain_response
 from kapiserver.apiserver.errors import BadRequest, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -49,11 +50,12 @@ async def request_token(server: Server, request: Request, target: Target) -> Any
     """Return a TokenRequest with the token."""
     if server.service_account_tokens is None:
         raise UnknownResource
+    response_format = negotiate(server, request, UNCONVERTED)
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_token(server, target, request.caller(), options, body)
-    respond = functools.partial(tree_response, server, request, tree, status=201)
-    return await server.offloader.run(body.cost, respond)
+    run = server.offloader.run
+    return await run(body.cost, plain_response, server, response_format, tree, 201)
 
 
 async def create_token(

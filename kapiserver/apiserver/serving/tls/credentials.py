@@ -3,6 +3,7 @@
 A certificate is created if it is missing, expires soon or lacks a name of the server.
 `cryptography` is imported only to create one, so that a start with usable files is fast. Files:
 `ca.crt ca.key apiserver.crt apiserver.key admin.crt admin.key`; only the owner can read the keys.
+Servers that start at once in one folder take turns by a lock on `.lock`, so that all have one CA.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from msgspec import Struct
 
 from kapiserver.apiserver.authentication.client_authorities import OWN_CA
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.private_files import PUBLIC, write_private
+from kapiserver.apiserver.private_files import PUBLIC, locked, write_private
 from kapiserver.apiserver.serving.tls.context import server_context
 from kapiserver.apiserver.serving.tls.settings import (
     NamedPair,
@@ -106,22 +107,19 @@ def ensure_certificates(
     ca = Pair(certificate=folder / OWN_CA, key=folder / "ca.key")
     serving = Pair(certificate=folder / "apiserver.crt", key=folder / "apiserver.key")
     admin = Pair(certificate=folder / "admin.crt", key=folder / "admin.key")
-    new_ca = not _is_usable(ca, (), now)
-    if new_ca:
-        _write_ca(ca, now)
-    if new_ca or not _is_usable(admin, (), now):
-        _write_leaf(admin, ca, now, subject=_name(ADMIN, ADMIN_GROUP))
-    if (
-        config.certificates.tls_cert_file is not None
-        and config.certificates.tls_private_key_file is not None
-    ):
-        serving = Pair(
-            certificate=config.certificates.tls_cert_file,
-            key=config.certificates.tls_private_key_file,
-        )
+    given = config.certificates.tls_cert_file, config.certificates.tls_private_key_file
+    names: Sequence[str] = ()
+    if given[0] is not None and given[1] is not None:
+        serving = Pair(certificate=given[0], key=given[1])
     else:
         names = alternative_names(config)
-        if new_ca or not _is_usable(serving, names, now):
+    with locked(folder / ".lock"):
+        new_ca = not _is_usable(ca, (), now)
+        if new_ca:
+            _write_ca(ca, now)
+        if new_ca or not _is_usable(admin, (), now):
+            _write_leaf(admin, ca, now, subject=_name(ADMIN, ADMIN_GROUP))
+        if names and (new_ca or not _is_usable(serving, names, now)):
             _write_leaf(serving, ca, now, subject=_name("kube-apiserver"), names=names)
     extra_cas = (
         config.authentication.client_ca_file,

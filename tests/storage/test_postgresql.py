@@ -449,6 +449,6 @@ async def test_close_during_a_check(opened: Open, monkeypatch: pytest.MonkeyPatc
     for _ in range(5):
         async with asyncio.timeout(WAIT_SECONDS), opened() as view:
             for _ in range(1_000_000):
-                if view._revision_reads.waiting is not None:  # a check reads the revision
+                if view._revision_reads._callers:  # a check reads the revision
                     break
                 await asyncio.sleep(0)

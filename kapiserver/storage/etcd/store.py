@@ -21,7 +21,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -56,9 +56,10 @@ from kapiserver.storage.kv.contract import (
     Revision,
     Watch,
 )
+from kapiserver.storage.kv.delivery import Delivery
 from kapiserver.storage.kv.prefix import prefix_end
 from kapiserver.storage.kv.revision_reads import RevisionReads
-from kapiserver.storage.kv.watch import KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.kv.watch import KVWatch
 from kapiserver.storage.kv.writes import check_expected
 
 KEY_SEPARATOR = "/"
@@ -111,15 +112,12 @@ class EtcdStore(KV):
         self._progress_key = self._key(config.root + PROGRESS_KEY)
         self._range_end = self._end(config.root + KEY_SEPARATOR)
         self._loop = asyncio.get_running_loop()
-        self._revision = Revision(0)
+        self._delivery = Delivery()
         self._compacted = Revision(0)
-        self._revision_changed = asyncio.Event()
-        self._watches = WatchIndex()
-        self._recent = RecentEvents(self._revision)
         self._callbacks: list[Callable[[], None]] = []
         self._tasks = BackgroundTasks[None]()
         self._stream: asyncio.Task[None] | None = None
-        self._revision_reads = RevisionReads(self._read_revision, self._check_open)
+        self._revision_reads = RevisionReads(self._read_revision, self._tasks)
         self._catching_up = False
         self._leases: dict[int, _Lease] = {}
         self._closed = False
@@ -128,12 +126,11 @@ class EtcdStore(KV):
         """Read the current revision and start the watch stream. Raises Unavailable, EtcdError."""
         try:
             # A read, because an etcd without space still serves reads.
-            self._revision = await self.current_revision()
+            self._delivery.begin(await self.current_revision())
         except BaseException:
             await self._etcd.close()
             raise
-        self._recent = RecentEvents(self._revision)
-        self._stream = self._loop.create_task(self._run_stream())
+        self._stream = self._tasks.start(self._run_stream())
         self._tasks.start(self._check_stream())
 
     # KV.
@@ -186,10 +183,11 @@ class EtcdStore(KV):
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
         watch = KVWatch(self, prefix, after, sink)
-        self._watches.start(watch, self._tasks)
+        self._delivery.add(watch, self._tasks)
         return watch
 
     async def current_revision(self) -> Revision:
+        self._check_open()
         return await self._revision_reads.newest()
 
     async def writable(self) -> None:
@@ -200,19 +198,19 @@ class EtcdStore(KV):
         with suppress(Compacted):  # compacted already
             await self._call(self._etcd.write, self._codec.compact(revision), revision)
         self._compacted = max(self._compacted, revision)
-        self._recent = RecentEvents(self._revision)  # drop compacted events here too
+        self._delivery.forget_recent()
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        tasks: list[asyncio.Task[Any]] = [*self._tasks]
-        tasks += [task for task in (self._stream, self._revision_reads.waiting) if task is not None]
+        tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for watch in self._watches:
-            watch.end(Unavailable("the store is closed"))
+        error = Unavailable("the store is closed")
+        self._revision_reads.end(error)
+        self._delivery.end_watches(error)
         await self._etcd.close()
 
     # WatchSource.
@@ -220,12 +218,12 @@ class EtcdStore(KV):
     @property
     def revision(self) -> Revision:
         """The revision up to which the watches have received all events."""
-        return self._revision
+        return self._delivery.revision
 
     async def history(
         self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
     ) -> HistoryPage:
-        if not previous and (recent := self._recent.history(prefix, after, until)):
+        if not previous and (recent := self._delivery.recent(prefix, after, until)):
             return recent
         # Watch all keys and not only the prefix: the event of revision `until` proves that no event
         # is missing, and may be of any key. A message never splits a revision.
@@ -248,7 +246,7 @@ class EtcdStore(KV):
 
     def remove_watch(self, watch: KVWatch) -> None:
         """Stop delivering events to the watch."""
-        self._watches.discard(watch)
+        self._delivery.remove(watch)
 
     def call_when_current(self, callback: Callable[[], None]) -> None:
         """Call back when the stream has delivered the events of all acknowledged writes."""
@@ -297,32 +295,23 @@ class EtcdStore(KV):
         pause = RETRY_SECONDS
         while True:
             try:
-                async with self._watch_stream(self._revision) as responses:
+                async with self._watch_stream(self.revision) as responses:
                     async for response in responses:
                         if response.events:
-                            self._dispatch(response)
+                            self._delivery.deliver(response.events)
                             pause = RETRY_SECONDS
             except Compacted as error:
                 # Disconnected for longer than history is kept: end all watches, in one iteration of
                 # the event loop, so that no new watch starts in the gap.
                 with suppress(StorageError):
-                    self._revision = await self.current_revision()
-                    self._recent = RecentEvents(self._revision)
-                    for watch in self._watches:
-                        watch.end(error)
+                    self._delivery.begin(await self.current_revision())
+                    self._delivery.end_watches(error)
             except StorageError as error:
                 _log.warning(
-                    "the watch stream of etcd broke at revision %d: %s", self._revision, error
+                    "the watch stream of etcd broke at revision %d: %s", self.revision, error
                 )
             await asyncio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_SECONDS)
-
-    def _dispatch(self, response: WatchResponse) -> None:
-        self._revision = response.events[-1].revision
-        self._recent.add(response.events)
-        self._watches.dispatch(response.events)
-        self._revision_changed.set()
-        self._revision_changed = asyncio.Event()
 
     async def _check_stream(self) -> None:
         """Detect a silent stream even while no caller reads."""
@@ -355,13 +344,12 @@ class EtcdStore(KV):
         ):
             _log.warning("the watch stream of etcd is silent, opening another")
             self._stream.cancel()
-            self._stream = self._loop.create_task(self._run_stream())
+            self._stream = self._tasks.start(self._run_stream())
 
     async def _wait_for_revision(self, revision: Revision, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
-                while self._revision < revision:
-                    await self._revision_changed.wait()
+                await self._delivery.wait_for(revision)
         except TimeoutError:
             return False
         return True
@@ -438,7 +426,7 @@ class EtcdStore(KV):
         if "has been compacted" in error.message:
             return Compacted(revision, oldest=Revision(revision + 1))
         if "is a future revision" in error.message:
-            return FutureRevision(revision, current=self._revision)
+            return FutureRevision(revision, current=self.revision)
         if any(words in error.message for words in TOO_LARGE):
             return ValueTooLarge(error.message)
         return Refused(error.message)

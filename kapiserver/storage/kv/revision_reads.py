@@ -6,7 +6,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kapiserver.api.errors import drop_tracebacks
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.rounds import wait_while_busy
+from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.kv.contract import Revision
 
 GATHER_SECONDS = 0.001
@@ -18,37 +21,50 @@ class RevisionReads:
     write that they know."""
 
     def __init__(
-        self, read: Callable[[], Awaitable[Revision]], check_open: Callable[[], None]
+        self, read: Callable[[], Awaitable[Revision]], tasks: BackgroundTasks[None]
     ) -> None:
-        """`read` reads the revision; `check_open` raises Unavailable when the store is closed."""
+        """`read` reads the revision; `tasks` are those that the store cancels when it closes."""
         self._read = read
-        self._check_open = check_open
+        self._tasks = tasks
         self._lock = asyncio.Lock()
-        self.waiting: asyncio.Task[Revision] | None = None
-        """The read that has not begun, which the store cancels when it closes."""
+        self._callers: list[asyncio.Future[Revision]] = []
+        """Those that wait for a read which has not begun."""
 
     async def newest(self) -> Revision:
         """Return the newest revision. Raises Unavailable."""
-        self._check_open()
-        if self.waiting is None:
-            self.waiting = asyncio.get_running_loop().create_task(self._run())
-            self.waiting.add_done_callback(_retrieve_exception)
+        caller: asyncio.Future[Revision] = asyncio.get_running_loop().create_future()
+        self._callers.append(caller)
+        if len(self._callers) == 1:
+            self._tasks.start(self._run())
         try:
-            return await asyncio.shield(self.waiting)
+            return await caller
+        finally:
+            del caller  # its error refers to this frame: that would be a cycle
+
+    def end(self, error: StorageError) -> None:
+        """Fail all callers whose read has not begun."""
+        _fail(self._callers, error)
+
+    async def _run(self) -> None:
+        callers = self._callers
+        try:
+            async with self._lock:
+                await wait_while_busy(GATHER_SECONDS)
+                self._callers = []  # later callers need another read
+                revision = await self._read()
         except asyncio.CancelledError:
-            caller = asyncio.current_task()
-            if caller is None or not caller.cancelling():
-                self._check_open()  # the store was closed: the read was cancelled, not the caller
+            _fail(callers, Unavailable("the store is closed"))
             raise
+        except Exception as error:
+            drop_tracebacks(error)
+            _fail(callers, error)
+        else:
+            for caller in callers:
+                if not caller.done():  # it was cancelled
+                    caller.set_result(revision)
 
-    async def _run(self) -> Revision:
-        async with self._lock:
-            await wait_while_busy(GATHER_SECONDS)
-            self.waiting = None  # later callers need another read
-            return await self._read()
 
-
-def _retrieve_exception(task: asyncio.Task[Revision]) -> None:
-    """Retrieve the exception, in case every waiter was cancelled."""
-    if not task.cancelled():
-        task.exception()
+def _fail(callers: list[asyncio.Future[Revision]], error: Exception) -> None:
+    for caller in callers:
+        if not caller.done():
+            caller.set_exception(error)

@@ -3,7 +3,7 @@
 A watch has a cursor: the revision up to which its sink has received everything. While the cursor
 is behind the store's revision at the start, the watch reads history page by page and buffers live
 events. Then it delivers the buffer and goes live. It catches up however long a page takes and
-however many writes happen meanwhile. Both backends use it. Knows no database, no thread and no
+however many writes happen meanwhile. All backends use it. Knows no database, no thread and no
 connection.
 
     state     what happens                                          next state

@@ -39,9 +39,10 @@ from kapiserver.storage.kv.contract import (
     Revision,
     Watch,
 )
+from kapiserver.storage.kv.delivery import Delivery
 from kapiserver.storage.kv.expiry import Expiry
 from kapiserver.storage.kv.revision_reads import RevisionReads
-from kapiserver.storage.kv.watch import HISTORY_PAGE, KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.kv.watch import HISTORY_PAGE, KVWatch
 from kapiserver.storage.kv.writes import Write, check_expected
 from kapiserver.storage.postgresql.connections import Connections
 from kapiserver.storage.postgresql.listener import Listener
@@ -83,7 +84,6 @@ class PostgresqlStore(KV):
 
     def __init__(self, config: PostgresqlConfig, clock: Clock) -> None:
         self._clock = clock
-        self._loop = asyncio.get_running_loop()
         self._connections = Connections(
             config.address, schema=config.schema, limit=config.max_connections
         )
@@ -98,22 +98,19 @@ class PostgresqlStore(KV):
             next_expiry=self._next_expiry,
             longest_wait=EXPIRY_CHECK_SECONDS,
         )
-        self._revision = Revision(0)
+        self._delivery = Delivery()
         self._last_event: KVEvent | None = None
         """The last event that the watches received, None if they received none."""
         self._start_version: Version | None = None
-        """What was written at `_revision` when the watches began there."""
+        """What was written at the revision where the delivery began."""
         self._compacted = Revision(0)
         self._compact_statement = self._connections.statement(
             "SELECT {schema}.compact($1, $2) AS done"
         )
         self._begin_load_statement = self._connections.statement(BEGIN_LOAD)
         self._load_statement = self._connections.statement(LOAD)
-        self._watches = WatchIndex()
-        self._recent = RecentEvents(self._revision)
-        self._revision_changed = asyncio.Event()
         self._newest_known = Revision(0)
-        """The newest revision that any message told of; greater than `_revision` while events are
+        """The newest revision that any message told of; greater than `revision` while events are
         to be read from the log."""
         self._wake_reader = asyncio.Event()
         self._listener = Listener(
@@ -122,7 +119,7 @@ class PostgresqlStore(KV):
             check=self._check_events,
             resume=self._resume,
         )
-        self._revision_reads = RevisionReads(self._reader.revision, self._check_open)
+        self._revision_reads = RevisionReads(self._reader.revision, self._tasks)
         self._closed = False
 
     async def open(self) -> None:
@@ -171,10 +168,11 @@ class PostgresqlStore(KV):
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
         watch = KVWatch(self, prefix, after, sink)
-        self._watches.start(watch, self._tasks)
+        self._delivery.add(watch, self._tasks)
         return watch
 
     async def current_revision(self) -> Revision:
+        self._check_open()
         return await self._revision_reads.newest()
 
     async def writable(self) -> None:
@@ -191,7 +189,7 @@ class PostgresqlStore(KV):
                 self._compact_statement, revision, COMPACTION_STEP
             )
             self._compacted = max(self._compacted, min(row["done"], revision))
-        self._recent = RecentEvents(self._revision)  # drop compacted events here too
+        self._delivery.forget_recent()
 
     async def begin_load(self, revision: Revision) -> bool:
         """Make an empty store begin at a revision (`storage/kv/copying.py`)."""
@@ -212,16 +210,14 @@ class PostgresqlStore(KV):
         self._closed = True
         self._listener.close()
         self._expiry.stop()
-        tasks: list[asyncio.Task[object]] = [*self._tasks]
-        if self._revision_reads.waiting is not None:
-            tasks.append(self._revision_reads.waiting)
+        tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         error = Unavailable("the store is closed")
         self._writes.end(error)
-        for watch in self._watches:
-            watch.end(error)
+        self._revision_reads.end(error)
+        self._delivery.end_watches(error)
         await self._connections.close()
 
     # WatchSource.
@@ -229,19 +225,19 @@ class PostgresqlStore(KV):
     @property
     def revision(self) -> Revision:
         """The revision up to which the watches have received all events."""
-        return self._revision
+        return self._delivery.revision
 
     async def history(
         self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
     ) -> HistoryPage:
-        if not previous and (recent := self._recent.history(prefix, after, until)):
+        if not previous and (recent := self._delivery.recent(prefix, after, until)):
             return recent
         self._check_open()
         return await self._reader.history(prefix, after, until, limit, previous=previous)
 
     def remove_watch(self, watch: KVWatch) -> None:
         """Stop delivering events to the watch."""
-        self._watches.discard(watch)
+        self._delivery.remove(watch)
 
     def call_when_current(self, callback: Callable[[], None]) -> None:
         """Call back when the events of all acknowledged writes, of any server, were delivered."""
@@ -253,32 +249,27 @@ class PostgresqlStore(KV):
         except StorageError:
             return
         self._learn_of(revision)
-        while self._revision < revision:
-            await self._revision_changed.wait()
+        await self._delivery.wait_for(revision)
         callback()
 
     # Events.
 
     def _on_own_events(self, events: Sequence[KVEvent]) -> None:
         """Deliver the events of a transaction of this server, if no other is missing before."""
-        if events[0].revision == self._revision + 1:
-            self._dispatch(events)
+        if events[0].revision == self.revision + 1:
+            self._deliver(events)
         else:
             self._learn_of(events[-1].revision)
 
     def _learn_of(self, revision: int) -> None:
         """Read the log if a revision is newer than the delivered events."""
-        if revision > self._revision:
+        if revision > self.revision:
             self._newest_known = max(self._newest_known, Revision(revision))
             self._wake_reader.set()
 
-    def _dispatch(self, events: Sequence[KVEvent]) -> None:
+    def _deliver(self, events: Sequence[KVEvent]) -> None:
         self._last_event = events[-1]
-        self._revision = self._last_event.revision
-        self._recent.add(events)
-        self._watches.dispatch(events)
-        self._revision_changed.set()
-        self._revision_changed = asyncio.Event()
+        self._delivery.deliver(events)
 
     async def _run_reading(self) -> None:
         """Read the events of other servers from the log, until the store is closed."""
@@ -287,29 +278,29 @@ class PostgresqlStore(KV):
             await self._wake_reader.wait()
             self._wake_reader.clear()
             try:
-                while self._revision < self._newest_known:
+                while self.revision < self._newest_known:
                     await self._read_events()
                 pause = RETRY_SECONDS
             except Compacted as error:
                 await self._start_over(error)
             except StorageError as error:
                 if pause == RETRY_SECONDS:
-                    _log.warning("events after revision %d: %s", self._revision, error)
+                    _log.warning("events after revision %d: %s", self.revision, error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, MAX_RETRY_SECONDS)
                 self._wake_reader.set()
 
     async def _read_events(self) -> None:
         """Read and deliver one page of events."""
-        after = self._revision
+        after = self.revision
         page = await self._reader.history(
             "", after, self._newest_known, HISTORY_PAGE, previous=False
         )
         # This server's own writes may have been delivered meanwhile.
-        events = [event for event in page.events if event.revision > self._revision]
+        events = [event for event in page.events if event.revision > self.revision]
         if events:
-            self._dispatch(events)
-        elif self._revision == after:
+            self._deliver(events)
+        elif self.revision == after:
             self._newest_known = after  # nothing is there: the message was of a lost history
 
     async def _start_over(self, error: Compacted) -> None:
@@ -320,16 +311,15 @@ class PostgresqlStore(KV):
         except StorageError:
             self._wake_reader.set()
             return
-        for watch in self._watches:
-            watch.end(error)
+        self._delivery.end_watches(error)
 
     async def _begin_at_newest(self) -> None:
         """Deliver events from the newest revision on."""
         newest = await self._reader.revision()
         self._start_version = await self._reader.version(newest)
-        self._revision = self._newest_known = newest
+        self._newest_known = newest
         self._last_event = None
-        self._recent = RecentEvents(newest)
+        self._delivery.begin(newest)
 
     async def _check_events(self) -> None:
         """Look for events of which no message told."""
@@ -339,15 +329,15 @@ class PostgresqlStore(KV):
         """Continue after the last delivered event, if the store still has it."""
         newest = await self._reader.revision()
         delivered = self._last_event
-        stored = await self._reader.version(delivered.revision if delivered else self._revision)
+        stored = await self._reader.version(delivered.revision if delivered else self.revision)
         expected = version(delivered) if delivered else self._start_version
-        if newest < self._revision or stored != expected:
+        if newest < self.revision or stored != expected:
             _log.error(
                 "PostgreSQL has lost writes up to revision %d: it failed over to a server that had "
                 "not received them",
-                self._revision,
+                self.revision,
             )
-            await self._start_over(Compacted(self._revision, oldest=newest))
+            await self._start_over(Compacted(self.revision, oldest=newest))
         else:
             self._learn_of(newest)
 

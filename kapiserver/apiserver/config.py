@@ -387,6 +387,12 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
         """The prefix of all keys, without a slash at its end."""
         return f"/{self.etcd_prefix.strip('/')}".rstrip("/")
 
+    @property
+    def clusters_root(self) -> str:
+        """The prefix of the keys of logical clusters: not below `key_root`, so that no informer of
+        the management cluster reads them."""
+        return f"{self.key_root}-clusters"
+
 
 class LimitSettings(Struct, frozen=True, kw_only=True):
     """What requests may use. Workers divide the two limits of requests in flight.

@@ -348,7 +348,7 @@ async def open_logical_clusters(
     Raises the errors of `Host.open_store`.
     """
     config, clock = management.server.config, management.server.clock
-    root = f"{config.store.key_root}-clusters"
+    root = config.store.clusters_root
     async with host.open_store(config.replace(etcd_prefix=root), clock) as kv:
         compactor = Compactor(kv, clock, config.store.etcd_compaction_interval, root=root)
         compactor.start()

@@ -21,7 +21,7 @@ from kapiserver.storage.backends import MEMORY, backend_flags, open_store
 from kapiserver.storage.kv.compaction import COMPACTION_KEY
 
 if TYPE_CHECKING:
-    from kapiserver.storage.kv.copying import Copy
+    from kapiserver.storage.kv.copying import Copy, Plan
     from kapiserver.storage.sqlite.admin import Summary
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -202,19 +202,17 @@ def _copy(options: argparse.Namespace) -> int:
 
 
 async def _copy_stores(options: argparse.Namespace) -> Copy:
-    from kapiserver.storage.etcd.store import PROGRESS_KEY
-    from kapiserver.storage.kv.copying import Plan, copy
+    from kapiserver.storage.concurrency.manual_clock import ManualClock
+    from kapiserver.storage.kv.copying import copy
 
-    root = f"/{options.etcd_prefix.strip('/')}".rstrip("/")
-    plan = Plan(
-        root=root,
-        ttls={f"{root}/events/": int(options.event_ttl)},
-        skipped=(f"{root}/masterleases/", root + COMPACTION_KEY, root + PROGRESS_KEY),
-        now=time.time(),
-    )
     flags = chain.from_iterable(backend_flags().values())
-    sections = Config.of(**{flag.setting: getattr(options, flag.setting) for flag in flags})
-    source = await open_store(options.source, root=root, sections=sections)
+    sections = Config.of(
+        etcd_prefix=options.etcd_prefix,
+        **{flag.setting: getattr(options, flag.setting) for flag in flags},
+    )
+    plan, root = _plan(sections, int(options.event_ttl)), sections.store.key_root
+    # No time passes in the source: it deletes no expired object, and keeps its revision.
+    source = await open_store(options.source, clock=ManualClock(), root=root, sections=sections)
     try:
         target = await open_store(options.target, root=root, sections=sections)
         try:
@@ -223,6 +221,24 @@ async def _copy_stores(options: argparse.Namespace) -> Copy:
             await target.close()
     finally:
         await source.close()
+
+
+def _plan(config: Config, event_ttl: int) -> Plan:
+    from kapiserver.storage.etcd.store import PROGRESS_KEY
+    from kapiserver.storage.kv.copying import Plan
+
+    root, clusters_root = config.store.key_root, config.store.clusters_root
+    return Plan(
+        root=root,
+        clusters_root=clusters_root,
+        ttls={"events": event_ttl},
+        skipped=(
+            *(f"{root}/masterleases/", f"{root}/peerserverleases/"),
+            *(root + COMPACTION_KEY, clusters_root + COMPACTION_KEY),
+            *(root + PROGRESS_KEY, clusters_root + PROGRESS_KEY),
+        ),
+        now=time.time(),
+    )
 
 
 def _print(text: str) -> None:

@@ -41,20 +41,25 @@ async def fill(store: KV) -> Revision:
     await store.create("/registry/example.com/databases/default/a", b"{}")
     await store.create("/registry/events/default/a", b"event", ttl=3600)
     await store.create("/registry/masterleases/a", b"", ttl=15)
+    await store.create("/registry-clusters/templates/hash", b"template")
+    await store.create("/registry-clusters/uid/pods/default/a", b"{}")
+    await store.create("/registry-clusters/uid/events/default/a", b"event", ttl=3600)
     return await store.current_revision()
 
 
 def plan(clock: ManualClock) -> Plan:
     return Plan(
         root="/registry",
-        ttls={"/registry/events/": 60},
+        clusters_root="/registry-clusters",
+        ttls={"events": 60},
         skipped=("/registry/masterleases/",),
         now=clock.now(),
     )
 
 
 async def expected_items(store: KV) -> list[KeyValue]:
-    items = (await store.range("/registry/")).items
+    pages = [await store.range(prefix) for prefix in ("/registry/", "/registry-clusters/")]
+    items = [item for page in pages for item in page.items]
     return [item for item in items if "masterleases" not in item.key]
 
 
@@ -71,7 +76,14 @@ async def test_copy(source_name: str, target_name: str, clock: ManualClock, tmp_
         result = await copy(source, target, plan(clock), lambda *step: steps.append(step))
         assert all(comparison.is_equal for comparison in result.comparisons)
         numbers = {each.resource: each.source[0] for each in result.comparisons}
-        assert numbers == {"pods": 85, "example.com/databases": 1, "events": 1}
+        assert numbers == {
+            "pods": 85,
+            "example.com/databases": 1,
+            "events": 1,
+            "clusters/*/pods": 1,
+            "clusters/*/events": 1,
+            "clusters/templates": 1,
+        }
         assert {step for step, _, _ in steps} >= {"copying", "comparing the target"}
         copied, original = await expected_items(target), await expected_items(source)
         if result.keeps_revisions:
@@ -85,9 +97,13 @@ async def test_copy(source_name: str, target_name: str, clock: ManualClock, tmp_
         if "etcd" not in target_name:
             recorder = Recorder()
             now = await target.current_revision()
-            target.watch("/registry/events/", after=now, sink=recorder)
+            target.watch("/registry", after=now, sink=recorder)
             clock.advance(61)
-            assert (await recorder.count(1))[0].value is None
+            deleted = {event.key for event in await recorder.count(2) if event.value is None}
+            assert deleted == {
+                "/registry/events/default/a",
+                "/registry-clusters/uid/events/default/a",
+            }
         await copy_is_refused(source, target, clock)
 
 
@@ -131,4 +147,14 @@ async def check_complete(source: KV, target: KV, clock: ManualClock) -> None:
     result = await copy(source, target, plan(clock), lambda *_: None)
     assert all(comparison.is_equal for comparison in result.comparisons)
     assert result.keeps_revisions == isinstance(target, KeepsRevisions)
-    assert len(await expected_items(target)) == 87
+    assert len(await expected_items(target)) == 90
+
+
+async def test_an_empty_source(clock: ManualClock, tmp_path: Path) -> None:
+    """A source without keys is refused: its address or a flag is wrong."""
+    async with (
+        BACKENDS["memory"](clock, tmp_path) as source,
+        BACKENDS["memory"](clock, tmp_path) as target,
+    ):
+        with pytest.raises(CopyRefused, match="no keys below /registry: check its address"):
+            await copy(source, target, plan(clock), lambda *_: None)

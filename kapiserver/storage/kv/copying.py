@@ -1,4 +1,4 @@
-"""Copies all keys of one store to another, of any backend, and compares the two.
+"""Copies all objects of one store to another, of any backend, and compares the two.
 
 The copy has the source's newest revision and the revision of each object, if the backend of the
 target can begin at a revision (`KeepsRevisions`): then clients go on with the versions that they
@@ -19,6 +19,8 @@ from kapiserver.storage.kv.contract import KV, KeyValue, Revision
 
 PAGE = 500
 """Keys that are read, and written, at once."""
+_CLUSTERS = "clusters/*/"
+"""How the resource of an object of a logical cluster begins."""
 Progress = Callable[[str, int, int], None]
 """Receives the current step, how much of it is done, and its total."""
 
@@ -44,25 +46,43 @@ class KeepsRevisions(Protocol):
 class Plan(Struct, frozen=True, kw_only=True):
     """What is copied.
 
-    root     the beginning of all keys, without a slash at its end
-    ttls     seconds to live of the keys below a prefix
-    skipped  prefixes of the keys that belong to running servers, and are not copied
-    now      the present, in seconds since the epoch
+    root            the beginning of the keys of the server's objects, without a slash at its end
+    clusters_root   that of the keys of logical clusters; the next segment names the cluster
+    ttls            seconds to live of the objects of a resource
+    skipped         prefixes of the keys that belong to running servers, and are not copied
+    now             the present, in seconds since the epoch
     """
 
     root: str
+    clusters_root: str
     ttls: Mapping[str, int] = {}
-    skipped: Sequence[str] = ()
+    skipped: tuple[str, ...] = ()
     now: float
+
+    @property
+    def prefixes(self) -> tuple[str, str]:
+        """The prefixes of all keys."""
+        return f"{self.root}/", f"{self.clusters_root}/"
 
     def ttl(self, key: str) -> int:
         """Return the seconds that a key lives, 0 for ever."""
-        return next((ttl for prefix, ttl in self.ttls.items() if key.startswith(prefix)), 0)
+        return self.ttls.get(self.resource(key).removeprefix(_CLUSTERS), 0)
 
     def resource(self, key: str) -> str:
-        """Return the resource of a key: `pods`, or `example.com/databases`."""
-        first, *segments = key.removeprefix(f"{self.root}/").split("/")
-        return f"{first}/{segments[0]}" if "." in first and segments else first
+        """Return the resource of a key: `pods`, `example.com/databases`, or `clusters/*/pods` for
+        the pods of all logical clusters."""
+        prefix, clusters_prefix = self.prefixes
+        if not key.startswith(clusters_prefix):
+            return _first_segments(key.removeprefix(prefix))
+        cluster, _, rest = key.removeprefix(clusters_prefix).partition("/")
+        if "/" in rest:
+            return _CLUSTERS + _first_segments(rest)
+        return f"clusters/{cluster}"  # what all clusters share, such as templates
+
+
+def _first_segments(key: str) -> str:
+    first, *segments = key.split("/")
+    return f"{first}/{segments[0]}" if "." in first and segments else first
 
 
 class Comparison(Struct, kw_only=True):
@@ -94,14 +114,22 @@ class Copy(Struct, frozen=True, kw_only=True):
 
 async def copy(source: KV, target: KV, plan: Plan, progress: Progress) -> Copy:
     """Copy all keys of a source that nobody writes to an empty target, or continue to do so. Raises
-    CopyRefused if the target holds other objects, StorageError."""
-    first = await source.range(f"{plan.root}/", limit=1)
-    total = len(first.items) + first.remaining
+    CopyRefused if the source has no keys or the target holds other objects, StorageError."""
+    revision = await source.current_revision()
+    total = await _count(source, plan, revision)
+    if not total:
+        raise CopyRefused(
+            f"the source has no keys below {plan.root}: check its address, --etcd-prefix and "
+            "--postgresql-schema"
+        )
     keeps_revisions = isinstance(target, KeepsRevisions)
-    if isinstance(target, KeepsRevisions) and not await target.begin_load(first.revision):
-        raise CopyRefused("the target is not empty")
+    if isinstance(target, KeepsRevisions) and not await target.begin_load(revision):
+        raise CopyRefused(
+            "the target is not empty, and holds no part of a copy of this source: choose another "
+            "one, or empty it"
+        )
     copied = 0
-    async for items in _pages(source, plan, first.revision):
+    async for items in _pages(source, plan, revision):
         expires = [plan.now + ttl if (ttl := plan.ttl(item.key)) else 0.0 for item in items]
         if isinstance(target, KeepsRevisions):
             await target.load(items, expires)
@@ -109,19 +137,26 @@ async def copy(source: KV, target: KV, plan: Plan, progress: Progress) -> Copy:
             await asyncio.gather(*(_create(target, item, plan.ttl(item.key)) for item in items))
         copied += len(items)
         progress("copying", copied, total)
-    comparisons = await _compare(source, target, plan, first.revision, total, progress)
-    return Copy(revision=first.revision, keeps_revisions=keeps_revisions, comparisons=comparisons)
+    comparisons = await _compare(source, target, plan, revision, total, progress)
+    return Copy(revision=revision, keeps_revisions=keeps_revisions, comparisons=comparisons)
+
+
+async def _count(kv: KV, plan: Plan, revision: Revision) -> int:
+    """Return the number of keys at a revision."""
+    pages = [await kv.range(prefix, limit=1, revision=revision) for prefix in plan.prefixes]
+    return sum(len(page.items) + page.remaining for page in pages)
 
 
 async def _pages(kv: KV, plan: Plan, revision: Revision) -> AsyncIterator[Sequence[KeyValue]]:
     """Yield all pairs at a revision, in pages."""
-    start = ""
-    while True:
-        page = await kv.range(f"{plan.root}/", start=start, limit=PAGE, revision=revision)
-        yield [item for item in page.items if not item.key.startswith(tuple(plan.skipped))]
-        if not page.remaining:
-            return
-        start = f"{page.items[-1].key}\0"
+    for prefix in plan.prefixes:
+        start, remaining = "", 1
+        while remaining:
+            page = await kv.range(prefix, start=start, limit=PAGE, revision=revision)
+            yield [item for item in page.items if not item.key.startswith(plan.skipped)]
+            if page.items:
+                start = f"{page.items[-1].key}\0"
+            remaining = page.remaining
 
 
 async def _create(target: KV, item: KeyValue, ttl: int) -> None:
@@ -130,7 +165,9 @@ async def _create(target: KV, item: KeyValue, ttl: int) -> None:
     except KeyExists as error:
         stored = (await target.get(item.key)).item
         if stored is None or stored.value != item.value:
-            raise CopyRefused(f"the target has another value of {item.key}") from error
+            raise CopyRefused(
+                f"the target has another value of {item.key}: choose another target, or empty it"
+            ) from error
 
 
 async def _compare(

@@ -210,7 +210,7 @@ class EtcdStore(KV):
         await asyncio.gather(*tasks, return_exceptions=True)
         error = Unavailable("the store is closed")
         self._revision_reads.end(error)
-        self._delivery.end_watches(error)
+        self._delivery.end_all(error)
         await self._etcd.close()
 
     # WatchSource.
@@ -305,7 +305,7 @@ class EtcdStore(KV):
                 # the event loop, so that no new watch starts in the gap.
                 with suppress(StorageError):
                     self._delivery.begin(await self.current_revision())
-                    self._delivery.end_watches(error)
+                    self._delivery.end_all(error)
             except StorageError as error:
                 _log.warning(
                     "the watch stream of etcd broke at revision %d: %s", self.revision, error

@@ -40,7 +40,7 @@ class Delivery:
         """Stop delivering events to the watch. Idempotent."""
         self._watches.discard(watch)
 
-    def end_watches(self, error: StorageError) -> None:
+    def end_all(self, error: StorageError) -> None:
         """End all watches with an error."""
         for watch in self._watches:
             watch.end(error)

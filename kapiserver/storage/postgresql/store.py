@@ -217,7 +217,7 @@ class PostgresqlStore(KV):
         error = Unavailable("the store is closed")
         self._writes.end(error)
         self._revision_reads.end(error)
-        self._delivery.end_watches(error)
+        self._delivery.end_all(error)
         await self._connections.close()
 
     # WatchSource.
@@ -311,7 +311,7 @@ class PostgresqlStore(KV):
         except StorageError:
             self._wake_reader.set()
             return
-        self._delivery.end_watches(error)
+        self._delivery.end_all(error)
 
     async def _begin_at_newest(self) -> None:
         """Deliver events from the newest revision on."""

@@ -57,7 +57,10 @@ async def test_tls(opened: Open, tmp_path: Path) -> None:
         client = f"sslcert={ours.client}&sslkey={ours.client.with_suffix('.key')}"
         verified = f"{url}?sslmode=verify-full&sslrootcert="
         async with opened(f"{verified}{ours.ca}&{client}") as view:
-            await view.create("/a/x", b"")
+            revision = await view.create("/a/x", b"")
+            session = view._connections._session
+            assert session is not None
+            assert await session.ask() == revision
         for mode in ("allow", "prefer", "require", "verify-ca"):
             version = "ssl_min_protocol_version=TLSv1.3"
             address = f"{url}?sslmode={mode}&sslrootcert={ours.ca}&{client}&{version}"

@@ -2,7 +2,7 @@
 
 The writes of a server share a connection, because they share transactions. Other statements that
 write, such as those of compaction, take a connection of those that read, so that no write waits for
-them.
+them. One of those that read is kept for the newest revision, which is read most often.
 
 A connection that ended is replaced at its next use. If that fails, the call tries again until
 PostgreSQL has been away for RETRY_SECONDS: nothing was sent yet, so a short restart or failover is
@@ -22,6 +22,7 @@ from kapiserver.storage.errors import Unavailable
 from kapiserver.storage.postgresql.connector import Connector
 from kapiserver.storage.postgresql.errors import Disconnected, translate_errors
 from kapiserver.storage.postgresql.layout import channel_of, quoted, update_layout
+from kapiserver.storage.postgresql.number_session import NumberSession, open_session
 from kapiserver.storage.postgresql.pool import Pool
 
 STATEMENT_SECONDS = 9.0
@@ -62,6 +63,7 @@ class Connections:
         self._outage = _Outage()
         self._reading = Pool(self.connect, max(limit - OTHER_CONNECTIONS, 1))
         self._writing = Pool(self.connect, 1)
+        self._session: NumberSession | None = None
         self._closed = False
 
     async def open(self) -> None:
@@ -85,6 +87,35 @@ class Connections:
     async def read(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Return the rows of a query. Raises Refused, Unavailable, Corrupt."""
         return await self._call(self._reading, query, args, writing=False)
+
+    async def read_number(self, query: str) -> int:
+        """Return the number that a query selects, for a third of the CPU of `read`, on a connection
+        that is kept for this query. One caller at a time. Raises Refused, Unavailable, Corrupt."""
+        try:
+            if self._session is None and self._reading.limit > 1:
+                self._session = await self._keep(query)
+            if self._session is not None:
+                return await self._session.ask()
+        except Disconnected:
+            self._drop_session()
+        ((number,),) = await self.read(query)
+        return int(number)
+
+    async def _keep(self, query: str) -> NumberSession:
+        connection = await self._take(self._reading)
+        try:
+            with translate_errors():
+                return await open_session(connection, query)
+        except BaseException:
+            connection.terminate()
+            self._reading.give_back(connection)
+            raise
+
+    def _drop_session(self) -> None:
+        if self._session is not None:
+            self._reading.give_back(self._session.connection)
+            self._reading.drop_free()  # those of the same peer may be dead, too
+            self._session = None
 
     async def write(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Run a statement in a transaction of its own, and return its rows. Raises Refused,

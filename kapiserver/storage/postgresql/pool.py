@@ -19,6 +19,7 @@ class Pool:
     """At most `limit` connections, made by `connect`."""
 
     def __init__(self, connect: Callable[[], Awaitable[asyncpg.Connection]], limit: int) -> None:
+        self.limit = limit
         self._connect = connect
         self._places = asyncio.Semaphore(limit)
         self._free: list[asyncpg.Connection] = []

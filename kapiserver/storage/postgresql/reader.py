@@ -124,9 +124,8 @@ class Reader:
         self._version = fill("SELECT key, checksum FROM {schema}.log WHERE revision = $1")
 
     async def revision(self) -> Revision:
-        """Return the newest revision."""
-        (row,) = await self._connections.read(self._newest)
-        return Revision(row["revision"])
+        """Return the newest revision. One caller at a time."""
+        return Revision(await self._connections.read_number(self._newest))
 
     async def get(self, key: str, revision: Revision | None) -> GetResult:
         """Return one key. Raises Compacted, FutureRevision."""

@@ -315,7 +315,7 @@ class PostgresqlStore(KV):
 
     async def _begin_at_newest(self) -> None:
         """Deliver events from the newest revision on."""
-        newest = await self._reader.revision()
+        newest = await self.current_revision()
         self._start_version = await self._reader.version(newest)
         self._newest_known = newest
         self._last_event = None
@@ -327,7 +327,7 @@ class PostgresqlStore(KV):
 
     async def _resume(self) -> None:
         """Continue after the last delivered event, if the store still has it."""
-        newest = await self._reader.revision()
+        newest = await self.current_revision()
         delivered = self._last_event
         stored = await self._reader.version(delivered.revision if delivered else self.revision)
         expected = version(delivered) if delivered else self._start_version

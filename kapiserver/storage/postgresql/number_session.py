@@ -50,7 +50,7 @@ class NumberSession(asyncio.Protocol):
     async def ask(self) -> int:
         """Return the number. One caller at a time. Raises Disconnected."""
         assert self._answer is None
-        if self.connection.is_closed():
+        if self._transport.is_closing():
             raise Disconnected("postgresql: the connection is closed")
         loop = asyncio.get_running_loop()
         self._answer = loop.create_future()

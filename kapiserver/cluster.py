@@ -171,7 +171,7 @@ def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
         *(added.group for added in parts.call_groups),
         *(added.group for added in parts.computed_groups),
     ]
-    scheme = make_scheme(config.features, added_groups)
+    scheme = parts.scheme or make_scheme(config.features, added_groups)
     encryption = make_encryption(config.store, clock, metrics, scheme)
     return _Basis(
         clock=clock,

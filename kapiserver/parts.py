@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.admission.plugins import PLUGINS
 from kapiserver.apiserver.authentication.chain import Access
@@ -48,6 +49,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     audit               an open audit log; replaces that of the configuration
     encryption          encryption at rest; replaces that of the configuration
     shared_trees        trees of objects that other clusters have, too
+    scheme              its kinds, without custom ones; the settings decide if it is None
     offloader           runs long work in threads
     """
 
@@ -69,6 +71,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     audit: AuditLog | None = None
     encryption: EncryptionRules | None = None
     shared_trees: SharedTrees | None = None
+    scheme: Scheme | None = None
     offloader: Offloader | None = None
 
 

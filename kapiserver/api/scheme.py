@@ -8,6 +8,7 @@ runtime.Scheme of k8s.io/apimachinery, without the codecs.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,12 @@ class Scheme:
         self._builtin = BuiltinKinds(groups, is_enabled, release, compatible_release, strategies)
         self.custom: CustomKinds = NO_CUSTOM_KINDS
         """The current custom kinds."""
+
+    def without_custom_kinds(self) -> Scheme:
+        """Return a scheme that shares the built-in kinds, and has no custom ones."""
+        scheme = copy.copy(self)
+        scheme.custom = NO_CUSTOM_KINDS
+        return scheme
 
     # Groups.
 

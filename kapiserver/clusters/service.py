@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from msgspec import Struct
 
 from kapiserver.api.resource_client import Client, ResourceClient
+from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
@@ -95,6 +96,8 @@ class LogicalClusters:
         self._open_clusters = OpenClusters(
             self._open, self._on_rest, server.clock, settings, server.metrics.clusters
         )
+        self._schemes: dict[bool, Scheme] = {}
+        """The schemes whose built-in kinds clusters share, by whether they simulate."""
         self._controller: ClusterController | None = None
         self._started = asyncio.Event()
         self._tasks = BackgroundTasks[None]()
@@ -201,15 +204,24 @@ class LogicalClusters:
             audit=server.audit,
             encryption=self._management.encryption,
             shared_trees=template.trees,
+            scheme=self._new_scheme(record),
         )
         config = cluster_config(server.config, root=root, name=record.name, nodes=record.nodes)
         async with AsyncExitStack() as stack:
             tenant = await stack.enter_async_context(open_cluster(config, parts, self._host))
+            scheme = tenant.server.scheme.without_custom_kinds()
+            self._schemes.setdefault(_simulates(record), scheme)
             await start_access(tenant, stack)
             tenant.server.health.finish(*SERVICE_HOOKS)
             running = RunningCluster(tenant, functools.partial(self._start, tenant, record))
             stack.push_async_callback(running.stop_controllers)
             yield running
+
+    def _new_scheme(self, record: ClusterRecord) -> Scheme | None:
+        """Return a scheme for a cluster, which shares the built-in kinds of those opened before;
+        None for the first one."""
+        scheme = self._schemes.get(_simulates(record))
+        return None if scheme is None else scheme.without_custom_kinds()
 
     def _issuers(self, record: ClusterRecord) -> Tree | None:
         """Return the AuthenticationConfiguration of a cluster; None if it is invalid, as its
@@ -304,6 +316,10 @@ class LogicalClusters:
     @property
     def _clusters(self) -> ResourceClient:
         return self._client.resource(str(CLUSTERS), RESOURCE)
+
+
+def _simulates(record: ClusterRecord) -> bool:
+    return record.nodes is not None
 
 
 def _is_decided(record: ClusterRecord | None) -> bool:

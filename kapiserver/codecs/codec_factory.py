@@ -29,8 +29,11 @@ class CodecFactory:
         self._pretty = PrettyJSONSerializer(scheme)
         self.custom_storage_media_type = CBOR if CBOR in self.media_types else JSON
         """The encoding in which custom objects are stored; JSON if CBOR is turned off."""
-        self.universal_deserializer: Serializer = RecognizingSerializer(self)
+
+    @property
+    def universal_deserializer(self) -> Serializer:
         """Decodes any encoding, which it recognizes by the first bytes, without conversion."""
+        return RecognizingSerializer(self)
 
     def serializer_for(self, media: MediaType) -> Serializer:
         """Return the serializer of a media type, which neither defaults nor converts."""

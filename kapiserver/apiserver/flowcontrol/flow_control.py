@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import weakref
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.types import Tree
@@ -99,8 +100,8 @@ class FlowControl:
         self._is_stale = True
         """Whether objects have changed since they were read."""
         self._in_precedence: Sequence[Tree] = ()
-        self._cached = functools.lru_cache(maxsize=1024)(self._find_flow)
-        self._list_estimator = ListEstimator(self._stats_of, by_size=by_size)
+        self._cached = _cached(weakref.WeakMethod(self._find_flow))
+        self._list_estimator = ListEstimator(functools.partial(_stats_of, stores), by_size=by_size)
         self.levels: dict[str, PriorityLevel] = {}
         self.watches = WatchTracker()
         self._kinds = kinds
@@ -198,14 +199,6 @@ class FlowControl:
         if estimate is not ONE_SEAT:
             series.wide.observe(estimate.seats)
         return estimate
-
-    def _stats_of(self, info: RequestInfo) -> ObjectStats | None:
-        try:
-            store = self._stores.by_name(info.version, info.resource)
-        except NotRegistered:
-            return None
-        cache = store.cache
-        return ObjectStats(cache.count, cache.average_bytes(_SAMPLE))
 
     # The objects.
 
@@ -400,3 +393,27 @@ def make_flow_control(
         by_size="SizeBasedListCostEstimate" in features.feature_gates,
         has_suggested=True,
     )
+
+
+def _cached(
+    find: weakref.WeakMethod[Callable[..., Flow]],
+) -> functools._lru_cache_wrapper[Flow]:
+    """Cache the last results of a method of an object that has the cache. The cache does not keep
+    the object alive."""
+
+    @functools.lru_cache(maxsize=1024)
+    def find_cached(*request: Hashable) -> Flow:
+        method = find()
+        assert method is not None
+        return method(*request)
+
+    return find_cached
+
+
+def _stats_of(stores: StoreRegistry, info: RequestInfo) -> ObjectStats | None:
+    try:
+        store = stores.by_name(info.version, info.resource)
+    except NotRegistered:
+        return None
+    cache = store.cache
+    return ObjectStats(cache.count, cache.average_bytes(_SAMPLE))

@@ -34,7 +34,7 @@ util/flowcontrol of k8s.io/apiserver. Knows no clock: times are seconds that onl
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
@@ -145,7 +145,7 @@ class Queue:
     __slots__ = ("executing", "next_start", "waiting", "work_waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[Ticket] = deque()
+        self.waiting: list[Ticket] = []  # an empty deque takes 760 bytes, and a server has 500
         self.executing = 0
         self.next_start = 0.0
         self.work_waiting = 0.0
@@ -397,7 +397,7 @@ class QueueSet:
         return min(queues, key=_next_end, default=None)
 
     def _dispatch_from(self, queue: Queue, now: float) -> None:
-        ticket = queue.waiting.popleft()
+        ticket = queue.waiting.pop(0)
         self._leave_queue(queue, ticket)
         if queue.waiting:  # other queues with an equal time come first
             del self._nonempty[queue]

@@ -69,6 +69,7 @@ class GarbageCollector(Controller[str]):
     async def stop(self) -> None:
         """Stop, and end the watches of extension API servers."""
         await self._aggregated.stop()
+        del self._aggregated  # it has this object as its handler
         await super().stop()
 
     def _on_kinds_changed(self, _names: Sequence[str] = ()) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,10 @@ from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
     from kapiserver.controllers.loop.shared_metadata import SharedMetadata
+
+
+_MAX_RESOURCES = 64
+"""Clients that a controller keeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +57,14 @@ class ControllerContext:
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
         """Return the controller's client of a resource."""
-        return self._resource(version, name, namespace)
+        key = (version, name, namespace)
+        resource = self._resources.get(key)
+        if resource is None:
+            if len(self._resources) >= _MAX_RESOURCES:
+                self._resources.clear()
+            resource = self._client.resource(version, name, namespace=namespace)
+            self._resources[key] = resource
+        return resource
 
     def served_resource(self, resource: Resource, *, namespace: str = "") -> ResourceClient | None:
         """Return the controller's client of a resource in a served version, which is the stored
@@ -76,12 +87,9 @@ class ControllerContext:
         return [version.group_version for version in versions if version.served]
 
     @functools.cached_property
-    def _resource(self) -> Callable[[str, str, str], ResourceClient]:
-        @functools.lru_cache(maxsize=64)  # garbage collection deletes many objects of a resource
-        def resource(version: str, name: str, namespace: str) -> ResourceClient:
-            return self._client.resource(version, name, namespace=namespace)
-
-        return resource
+    def _resources(self) -> dict[tuple[str, str, str], ResourceClient]:
+        """Clients that were used: garbage collection deletes many objects of a resource."""
+        return {}
 
     @functools.cached_property
     def _client(self) -> Client:

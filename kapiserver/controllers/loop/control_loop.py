@@ -14,6 +14,15 @@ from kapiserver.controllers.loop.workqueue import Item, WorkQueue
 from kapiserver.storage.concurrency.clock import Clock, Timer
 
 
+class _Resync(Generic[Item]):
+    """Items that are queued every `seconds`; `timer` queues them next."""
+
+    def __init__(self, seconds: float, items: Callable[[], Iterable[Item]]) -> None:
+        self.seconds = seconds
+        self.items = items
+        self.timer: Timer | None = None
+
+
 class ControlLoop(Generic[Item]):
     """A control loop whose queue holds items of one type, mostly `ObjectKey`.
 
@@ -42,7 +51,7 @@ class ControlLoop(Generic[Item]):
             min_retry_seconds=self.min_retry_seconds,
             max_retry_seconds=self.max_retry_seconds,
         )
-        self._resyncs: dict[Callable[[], None], Timer] = {}
+        self._resyncs: list[_Resync[Item]] = []
 
     def set_up(self) -> None:
         """Watch resources, and queue what needs no change of an object. Called by `start`."""
@@ -58,16 +67,20 @@ class ControlLoop(Generic[Item]):
     ) -> None:
         """Queue items every `seconds` of the clock, for the first time now or after a delay.
         `items` returns them."""
-
-        def queue_items() -> None:
-            for item in items():
-                self.queue.add(item)
-            self._resyncs[queue_items] = self.clock.call_later(seconds, queue_items)
-
+        resync = _Resync(seconds, items)
+        self._resyncs.append(resync)
         if delay:
-            self._resyncs[queue_items] = self.clock.call_later(delay, queue_items)
+            self._resync_after(delay, resync)
         else:
-            queue_items()
+            self._queue_all(resync)
+
+    def _resync_after(self, seconds: float, resync: _Resync[Item]) -> None:
+        resync.timer = self.clock.call_later(seconds, lambda: self._queue_all(resync))
+
+    def _queue_all(self, resync: _Resync[Item]) -> None:
+        for item in resync.items():
+            self.queue.add(item)
+        self._resync_after(resync.seconds, resync)
 
     def start(self) -> None:
         """Begin to watch; does not wait for the work itself."""
@@ -75,6 +88,8 @@ class ControlLoop(Generic[Item]):
 
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
-        for timer in self._resyncs.values():
-            timer.cancel()
+        for resync in self._resyncs:
+            if resync.timer is not None:
+                resync.timer.cancel()
+        self._resyncs.clear()
         await self.queue.stop()

@@ -129,6 +129,7 @@ class Controller(ControlLoop[Item]):
         await super().stop()
         for work in self.context.background:
             await work.stop()
+        self.context.background.clear()  # a recorder has the context, too
 
     @property
     def settled(self) -> bool:

@@ -100,8 +100,10 @@ class SharedMetadata:
             return
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None  # its exception has the frames of `_run`
         if self._informer is not None:
             self._informer.stop()
+            self._informer = None  # it has this object as its handler
 
     async def _run(self) -> None:
         while True:

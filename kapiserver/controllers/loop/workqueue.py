@@ -26,6 +26,10 @@ _MAX_DOUBLINGS = 60
 """More would make a number that a float cannot hold, after many failures of an item."""
 
 
+async def _do_nothing(_item: object) -> None:
+    pass
+
+
 class _Delay(NamedTuple):
     """The time at which a delayed item is queued, and the timer."""
 
@@ -159,6 +163,7 @@ class WorkQueue(Generic[Item]):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._reconcile = _do_nothing  # the controller, which has the queue, is free
 
     async def _run(self) -> None:
         while True:

@@ -273,9 +273,10 @@ class ResourceReader:
         its watchers no longer refer to each other: that cycle would stay in memory."""
         self._retirement = asyncio.ensure_future(self.wait_delivered())
         self._retirement.add_done_callback(lambda _: self.stop())
-        self._clock.call_later(MAX_REQUEST_SECONDS, self._end_retirement)
+        self._clock.call_later(MAX_REQUEST_SECONDS, self.close)
 
-    def _end_retirement(self) -> None:
+    def close(self) -> None:
+        """Stop, and deliver nothing to watchers any more."""
         self.stop()
         self._fanout.stop()
 

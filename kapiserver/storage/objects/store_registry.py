@@ -94,6 +94,26 @@ class RandomIdentifiers:
         return "".join(self._random.choices(NAME_LETTERS, k=NAME_SUFFIX))
 
 
+class _TokenCodec:
+    """The codec of the continue tokens of a server, whose key is in the store."""
+
+    def __init__(self, kv: KV, root: str) -> None:
+        self._kv = kv
+        self._root = root
+        self._codec: ContinueTokenCodec | None = None
+        self._unsaved_secret = os.urandom(SECRET_BYTES)
+
+    async def load(self) -> ContinueTokenCodec:
+        """Return the codec; see `StoreRegistry.load_token_codec`."""
+        if self._codec is None:
+            secret = self._unsaved_secret
+            try:
+                self._codec = await load_continue_token_codec(self._kv, secret, root=self._root)
+            except Refused:  # the disk is full: these tokens are for this server alone
+                return ContinueTokenCodec(secret)
+        return self._codec
+
+
 class StoreRegistry:
     """The stores of all resources of one server."""
 
@@ -126,17 +146,16 @@ class StoreRegistry:
         self.watch_backlogs = WatchBacklogs()
         """Limits what waits for slow watchers."""
         self.identifiers: IdentifierSource = identifiers or RandomIdentifiers()
+        self._token_codec = _TokenCodec(kv, root)
         self._context = StoreContext(
             kv=kv,
             scheme=scheme,
             clock=clock,
             identifiers=self.identifiers,
-            load_token_codec=self.load_token_codec,
+            load_token_codec=self._token_codec.load,
             offloader=offloader,
             watch_backlogs=self.watch_backlogs,
         )
-        self._token_codec: ContinueTokenCodec | None = None
-        self._unsaved_token_secret = os.urandom(SECRET_BYTES)
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
         """The stores, by `Resource.store_key`."""
         self._stores_by_name: dict[tuple[GroupVersion, str], ResourceStore] = {}
@@ -210,22 +229,20 @@ class StoreRegistry:
         return [*{id(store.cache): store for store in stores}.values()]
 
     def stop(self) -> None:
-        """Stop the watch caches of all resources, and with them all watches."""
+        """Stop the watch caches of all resources, and with them all watches. The stores and their
+        caches no longer refer to each other: such cycles of a closed logical cluster would stay in
+        memory."""
         for store in self._stores.values():
-            store.stop()
+            store.close()
+        self._stores.clear()
+        self._stores_by_name.clear()
+        self._hooks = StoreHooks()
+        self.encoding_cache.clear()
 
     async def load_token_codec(self) -> ContinueTokenCodec:
         """Return the codec of continue tokens; the first call saves its key in the store. Raises
         Unavailable, Corrupt."""
-        if self._token_codec is None:
-            secret = self._unsaved_token_secret
-            try:
-                self._token_codec = await load_continue_token_codec(
-                    self.kv, secret, root=self._root
-                )
-            except Refused:  # the disk is full: these tokens are for this server alone
-                return ContinueTokenCodec(secret)
-        return self._token_codec
+        return await self._token_codec.load()
 
     def _converting_store(
         self, kv: KV, kind_info: KindInfo, definition: Definition

@@ -70,6 +70,10 @@ class LegacyServiceAccountAuthenticator(ManagedAuthenticator):
         """Label Secrets with this client."""
         self._client = client
 
+    async def stop(self) -> None:
+        """Label nothing more."""
+        self._client = None
+
     async def authenticate_token(
         self, token: str, audiences: Sequence[str] = ()
     ) -> TokenIdentity | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import itertools
 import uuid
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kapiserver.api.accessors import name_of, namespace_of, uid_of
@@ -59,7 +60,10 @@ class ServiceAccountTokens:
         self._signing_key = signing_key
         self._clock = clock
         # Errors are not cached, so that junk cannot push valid tokens out.
-        self._verified = functools.lru_cache(maxsize=_MAX_VERIFIED)(self._verify_signature)
+        verify = weakref.WeakMethod(self._verify_signature)  # the cache is part of this object
+        self._verified = functools.lru_cache(maxsize=_MAX_VERIFIED)(
+            functools.partial(_call, verify)
+        )
 
     @property
     def issuer(self) -> str:
@@ -167,6 +171,12 @@ class ServiceAccountTokens:
             raise _NotOurs
         token.verify(self.keys)
         return token
+
+
+def _call(verify: weakref.WeakMethod[Callable[..., UnverifiedToken]], text: str) -> UnverifiedToken:
+    method = verify()
+    assert method is not None
+    return method(text)
 
 
 class _NotOurs(Exception):

@@ -1,7 +1,8 @@
 """Sessions in processes of their own, so that each has a CPU.
 
 A process is spawned, not forked, on every system. It gets assignments by a pipe and sends histories
-back. It ends when the pipe is closed, so that none stays behind when this process is killed.
+back. It ends when the pipe is closed, so that none stays behind when this process is killed, and at
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from kapiserver.exploring.running.session import Session, open_session
 from kapiserver.exploring.steps import Step
 
 END_SECONDS = 10.0
-"""Time in which a process must end when its pipe is closed, before it is killed."""
+"""Time in which a process must end when its pipe is closed, or after SIGTERM, before it is
+killed."""
 
 
 class _Recording(Struct, frozen=True):
@@ -59,6 +61,8 @@ class Worker:
         self._thread = ThreadPoolExecutor(1, "exploration")
         self.steps = steps
         self._last = _Outcome()
+        self.is_busy = False
+        """Whether the process has an assignment."""
 
     @property
     def checkpoints(self) -> AbstractSet[int]:
@@ -98,16 +102,21 @@ class Worker:
         return outcome
 
     def _exchange(self, request: _Request) -> _Outcome:
+        self.is_busy = True
         try:
             self._connection.send(request)
             outcome: _Outcome = self._connection.recv()
-        except (EOFError, ConnectionError) as error:
+        except (EOFError, OSError) as error:
             raise OSError("a process of the exploration has ended") from error
+        self.is_busy = False
         return outcome
 
-    def close(self) -> None:
-        """Close the pipe; the process ends."""
+    def disconnect(self) -> None:
+        """Close the pipe; a process without an assignment ends."""
         self._connection.close()
+
+    def close(self) -> None:
+        """Wait for the thread, which waits for the process."""
         self._thread.shutdown()
 
 
@@ -134,10 +143,13 @@ async def open_worker(setup: Setup) -> AsyncIterator[Worker]:
     try:
         yield worker
     finally:
-        worker.close()
+        worker.disconnect()
+        if worker.is_busy:  # the thread reads from the pipe, so that it is still open
+            process.terminate()
         await asyncio.to_thread(process.join, END_SECONDS)
         process.kill()
         process.join()
+        worker.close()
 
 
 def _serve(connection: Connection, setup: Setup) -> None:

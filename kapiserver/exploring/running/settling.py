@@ -82,6 +82,7 @@ class Settling:
             await self._server.settle_async()
             is_quiet = await self.rest_until(self._tracer.rested + SHORT_REST_SECONDS)
             is_quiet = is_quiet and self._tracer.activity == activity
+            is_quiet = is_quiet and not self._has_data_in_flight()
             if is_quiet and not await self._injector.on_quiet():
                 self._settled_at = activity
                 self._instances.has_new = False
@@ -111,8 +112,8 @@ class Settling:
                 return False
             tracer.rested += passed
             if self._is_idle_for(BUSY_SECONDS + seconds):
-                return True
-        return not self._has_data_in_flight()
+                break
+        return True
 
     async def rest_on(self) -> float:
         """Let a settled operator rest for as long again; return for how long it has rested. If it

@@ -19,4 +19,4 @@ class LogicalClusterSettings(Struct, frozen=True, kw_only=True):
     logical_cluster_domain: str = ""
     logical_cluster_max_open: int = 200
     logical_cluster_idle_timeout: float = 300.0
-    logical_cluster_max_requests_inflight: int = 10
+    logical_cluster_max_requests_inflight: int = 4

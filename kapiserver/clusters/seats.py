@@ -1,8 +1,8 @@
 """The seats of one logical cluster: how many of its requests execute at a time.
 
 One event loop serves all clusters. A cluster with a thousand clients would have a thousand requests
-in each round of it; with ten seats it has ten, and delays a request of another cluster by ten at
-most. The objects of priority and fairness in a cluster do not bound this, since its
+in each round of it; with four seats it has four, and delays a request of another cluster by four
+at most. The objects of priority and fairness in a cluster do not bound this, since its
 administrator may change them.
 """
 
@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 from kapiserver.apiserver.errors import ServiceUnavailable, TooManyRequests
 
-WAITING_PER_SEAT = 50
+WAITING_PER_SEAT = 100
 """Requests that may wait for each seat; more get 429."""
 
 

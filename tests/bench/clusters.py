@@ -28,7 +28,7 @@ from pathlib import Path
 from tests.bench.client import Connection, Target, connections, spread
 from tests.bench.objects import configmap
 from tests.bench.plots import line_chart
-from tests.bench.processes import cpu_seconds, resident_mib
+from tests.bench.processes import cpu_seconds, main_thread_seconds, resident_mib
 from tests.bench.servers import STORES, server, store
 
 CLUSTERS = "/apis/clusters.kapiserver.dev/v1/clusters"
@@ -162,8 +162,9 @@ async def _use(target: Target, tokens: list[str], seconds: float) -> None:
     )
 
 
-async def _latencies(target: Target, token: str, seconds: float) -> list[float]:
-    """Read an object of the first cluster 20 times a second, and return the seconds of each."""
+async def _latencies(target: Target, token: str, seconds: float) -> list[tuple[float, float]]:
+    """Read an object of the first cluster 20 times a second. Return the seconds of each request,
+    and those of CPU that the server's event loop worked meanwhile, for this request and others."""
     latencies = []
     async with connections(replace(target, token=token), 1) as (connection,):
         start = time.perf_counter()
@@ -172,10 +173,11 @@ async def _latencies(target: Target, token: str, seconds: float) -> list[float]:
             if due >= start + seconds:
                 return latencies
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            sent = time.perf_counter()
+            sent, worked = time.perf_counter(), main_thread_seconds(target.pids[0])
             path = f"/clusters/{_name(0)}/api/v1/namespaces/default"
             assert (await connection.request("GET", path)).status == 200
-            latencies.append(time.perf_counter() - sent)
+            worked = main_thread_seconds(target.pids[0]) - worked
+            latencies.append((time.perf_counter() - sent, worked))
     return latencies
 
 
@@ -202,10 +204,13 @@ async def _share(
 ) -> None:
     """Measure the latency of one cluster, alone and beside a flood of another one."""
 
-    def text(latencies: list[float]) -> str:
+    def text(latencies: list[tuple[float, float]]) -> str:
         latencies = latencies[20:]  # the flood connects first
-        highest = statistics.quantiles(latencies, n=100)[98]
-        return f"{statistics.median(latencies) * 1e3:.1f} / {highest * 1e3:.1f} ms"
+        pairs = []
+        for each in zip(*latencies, strict=True):
+            highest = statistics.quantiles(each, n=100)[98]
+            pairs.append(f"{statistics.median(each) * 1e3:.1f} / {highest * 1e3:.1f} ms")
+        return f"{pairs[0]}, {pairs[1]} of CPU"
 
     quiet = await _latencies(target, tokens[0], options.seconds)
     command = [
@@ -220,8 +225,8 @@ async def _share(
         process.wait(30)
     figures.alone, figures.flooded = text(quiet), text(flooded)
     print(
-        f"GET of one cluster, p50 / p99: {figures.alone} alone, {figures.flooded} beside "
-        f"{options.connections} clients of another one"
+        f"GET of one cluster, p50 / p99, and CPU of the event loop meanwhile: {figures.alone} "
+        f"alone, {figures.flooded} beside {options.connections} clients of another one"
     )
 
 

@@ -32,6 +32,12 @@ def tree(pids: Sequence[int]) -> list[int]:
     return pids_found
 
 
+def main_thread_seconds(pid: int) -> float:
+    """Return the CPU time of the main thread of a process, to the nanosecond."""
+    text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
+    return int(text.split()[0]) / 1e9
+
+
 def cpu_seconds(pids: Sequence[int]) -> float:
     """User and system CPU time so far, with that of children that have ended."""
     total = 0.0

@@ -28,8 +28,7 @@ def add_storage_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH",
-        help="Path that begins every key in the store, whether it is etcd or SQLite. "
-        "Default: %(default)s.",
+        help="Path that begins every key, in every kind of store. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--etcd-compaction-interval", type=seconds, metavar="DURATION",

@@ -107,7 +107,9 @@ def test_addresses(address: str, expected: dict[str, Any]) -> None:
     [
         ("mysql://h/db", "want postgresql://"),
         ("postgresql://h/db?connect_timeout=soon", "connect_timeout=soon is not a number"),
-        ("postgresql://h:one,two/db", "Port could not be cast"),
+        ("postgresql://h:one,two/db", "port one: want a number below 65536"),
+        ("postgresql://[::1]:one/db", "port one: want a number below 65536"),
+        ("postgresql://h/db?port=65536", "port 65536: want a number below 65536"),
         ("postgresql://one,two/db?port=1,2,3", "port=1,2,3 for 2 hosts"),
         ("postgresql://h/db?sslrootcert=system&sslmode=require", "want verify-full"),
     ],
@@ -173,3 +175,36 @@ async def test_options(opened: Open) -> None:
             "current_setting('synchronous_commit') AS commit"
         )
         assert tuple(row) == ("pg_catalog", "on")
+
+
+@needs_server
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"database": "none"}, 'database "none" does not exist; create the database'),
+        ({"user": "none"}, 'role "none" does not exist; create the role'),
+        ({"database": "postgres?none=1"}, 'parameter "none"; correct the parameters'),
+        ({"database": "postgres?work_mem=x"}, "work_mem.*; correct the parameters"),
+        ({"database": "postgres?sslmode=require"}, "127.0.0.1:[0-9]+ has no TLS: set ssl=on"),
+        ({"host": "none.invalid"}, "none.invalid:[0-9]+: "),
+        ({"host": "127.0.0.1:1,127.0.0.1"}, "127.0.0.1:1: "),
+    ],
+)
+async def test_an_error_says_what_to_do(
+    opened: Open, changed: dict[str, str], message: str
+) -> None:
+    """The error of a start names the server, or what to do."""
+    parts = {"user": "postgres", "host": "127.0.0.1", "database": "postgres"} | changed
+    port = 1 if "," in parts["host"] else shared_postgresql().port
+    address = "postgresql://{user}@{host}:{port}/{database}".format(port=port, **parts)
+    with pytest.raises(Unavailable, match=message):
+        async with opened(address):
+            pass
+
+
+@needs_server
+async def test_too_few_connections(opened: Open) -> None:
+    """A limit of connections that is too low is refused."""
+    with pytest.raises(ValueError, match="--postgresql-max-connections=2: want 3 or more"):
+        async with opened(max_connections=2):
+            pass

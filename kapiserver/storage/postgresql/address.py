@@ -61,12 +61,14 @@ class Address(Struct, frozen=True, kw_only=True):
     """Where a database is.
 
     url       the address with the parameters that asyncpg implements
+    server    what messages call the server, if there is one
     hosts     host and port of each server, if there are several; options of `asyncpg.connect`
     options   further options of `asyncpg.connect`
     settings  settings of the session
     """
 
     url: str
+    server: str
     hosts: Sequence[Mapping[str, str | int | None]]
     options: dict[str, Any]
     settings: dict[str, str]
@@ -97,6 +99,7 @@ def parse_address(text: str) -> Address:
     passed_on = {name: parameters[name] for name in ASYNCPG_PARAMETERS & parameters.keys()}
     return Address(
         url=urlunsplit(url._replace(query=urlencode(passed_on))),
+        server=names or "the server",
         hosts=hosts,
         options=_options(parameters, has_hosts=bool(hosts)),
         settings=settings,
@@ -129,17 +132,24 @@ def _hosts(text: str, ports: str) -> list[Mapping[str, str | int | None]]:
     """Return the servers of `HOST:PORT,HOST:PORT`, none if there is only one. `ports` are those of
     the parameter, one for all or one for each."""
     urls = [urlsplit(f"//{part}") for part in text.split(",")]
+    own = [_port(url.netloc.rpartition("]")[2].partition(":")[2]) for url in urls]
+    others = [_port(port) for port in ports.split(",")]
     if len(urls) == 1:
         return []
-    numbers = [int(port) if port else None for port in ports.split(",")]
-    if len(numbers) == 1:
-        numbers *= len(urls)
-    if len(numbers) != len(urls):
+    if len(others) == 1:
+        others *= len(urls)
+    if len(others) != len(urls):
         raise ValueError(f"--storage: port={ports} for {len(urls)} hosts")
     return [
-        {"host": unquote(url.hostname or ""), "port": url.port or port}
-        for url, port in zip(urls, numbers, strict=True)
+        {"host": unquote(url.hostname or ""), "port": port or other}
+        for url, port, other in zip(urls, own, others, strict=True)
     ]
+
+
+def _port(text: str) -> int | None:
+    if text and not (text.isdecimal() and int(text) < 1 << 16):
+        raise ValueError(f"--storage: port {text}: want a number below {1 << 16}")
+    return int(text) if text else None
 
 
 def _options(parameters: Mapping[str, str], *, has_hosts: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ class PostgresqlSettings(Struct, frozen=True, kw_only=True):
     """The settings of the backend postgresql.
 
     postgresql_schema           the schema of the tables, which is created if it is missing
-    postgresql_max_connections  the maximum number of connections of this server, at least 3: one
+    postgresql_max_connections  the maximum number of connections of a store, at least 3: one
                                 listens, one writes, the others read
     """
 

@@ -34,6 +34,7 @@ PAUSE_SECONDS = 0.1
 """Pause between two tries."""
 OTHER_CONNECTIONS = 2
 """The connection that writes and the one that listens."""
+MIN_CONNECTIONS = OTHER_CONNECTIONS + 1
 _SESSION = {
     # Names in statements have their schema, so that no other schema can replace an operator.
     "search_path": "pg_catalog",
@@ -57,11 +58,16 @@ class Connections:
 
     def __init__(self, address: str, *, schema: str, limit: int) -> None:
         """Take the address of a database, `postgresql://...`. Raises ValueError for an address or
-        parameter that is refused, OSError for certificate files that cannot be read."""
+        parameter that is refused or a limit that is too low, OSError for certificate files that
+        cannot be read."""
+        if limit < MIN_CONNECTIONS:
+            raise ValueError(
+                f"--postgresql-max-connections={limit}: want {MIN_CONNECTIONS} or more"
+            )
         self._connector = Connector(address)
         self._schema = schema
         self._outage = _Outage()
-        self._reading = Pool(self.connect, max(limit - OTHER_CONNECTIONS, 1))
+        self._reading = Pool(self.connect, limit - OTHER_CONNECTIONS)
         self._writing = Pool(self.connect, 1)
         self._session: NumberSession | None = None
         self._closed = False

@@ -6,6 +6,8 @@ that a host which is silent hides the next. Knows no SQL.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import asyncpg
 
 from kapiserver.storage.postgresql.address import parse_address
@@ -46,9 +48,25 @@ class Connector:
             except asyncpg.exceptions.ClientConfigurationError as error:
                 raise ValueError(f"--storage: {error}") from error
             except _NEXT_HOST as error:
-                problem = problem or error
+                problem = problem or _named(error, self._name(host))
             else:
                 self._hosts = sorted(self._hosts, key=lambda each: each is not host)
                 return connection
         assert problem is not None
         raise problem
+
+    def _name(self, host: Mapping[str, str | int | None]) -> str:
+        if not host:
+            return self._address.server
+        return f"{host['host']}:{host['port']}" if host["port"] else str(host["host"])
+
+
+def _named(error: Exception, server: str) -> Exception:
+    """Return an error of the network with the server that it is of; asyncpg names none."""
+    if isinstance(error, TimeoutError):
+        return TimeoutError(f"{server}: no connection in time")
+    if not isinstance(error, OSError):
+        return error
+    if "rejected SSL upgrade" in str(error):
+        return ConnectionError(f"{server} has no TLS: set ssl=on there, or another sslmode")
+    return ConnectionError(f"{server}: {error.strerror or error}")

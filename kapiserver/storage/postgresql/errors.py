@@ -20,16 +20,27 @@ import asyncpg
 
 from kapiserver.storage.errors import Corrupt, OutcomeUnknown, Refused, Unavailable, ValueTooLarge
 
-_REFUSED = ("28", "3D", "42501", "53100", "53200", "25006")
+_REFUSED = ("28", "3D", "42501", "42704", "22023", "53100", "53200", "25006")
 """The beginnings of the SQLSTATE of errors for which a retry does not help: authorization, no such
-database, permission, a full disk, lack of memory, a server that only reads. Source: Appendix A of
-PostgreSQL's documentation."""
+database, permission, no such setting or a bad value of one, a full disk, lack of memory, a server
+that only reads. Source: Appendix A of PostgreSQL's documentation."""
 _LOST = ("57P", "53300")
 """Those of a server that starts or stops, or has no connection left."""
 _TOO_LARGE = ("54", "22001")
 """Those of a key beyond a limit."""
 _CORRUPT = ("XX001", "XX002")
 """Those of damaged pages and indexes."""
+
+_REMEDIES = {
+    "3D000": "create the database, or correct --storage",
+    "28000": "create the role, allow it in pg_hba.conf, or correct --storage",
+    "28P01": "correct the password in ~/.pgpass or PGPASSWORD",
+    "42704": "correct the parameters in --storage",
+    "22023": "correct the parameters in --storage",
+    "25006": "--storage must name the primary",
+    "53300": "raise max_connections of PostgreSQL, or lower --postgresql-max-connections",
+}
+"""What to do, by SQLSTATE, where PostgreSQL's message does not say it."""
 
 _NOT_SENT = "cannot switch to state"
 """The internal error of asyncpg if a statement begins while PostgreSQL ends the connection."""
@@ -54,7 +65,7 @@ def translate_errors(*, writing: bool = False) -> Iterator[None]:
             raise _lost(error, writing=writing) from error
         raise _refusal(error) from error
     except TimeoutError as error:
-        raise Unavailable("postgresql: no connection in time") from error
+        raise Unavailable(f"postgresql: {error or 'no connection in time'}") from error
     except asyncpg.InterfaceError as error:  # the connection was closed before
         raise _lost(error, writing=False) from error
     except (OSError, asyncpg.InternalClientError) as error:
@@ -62,12 +73,17 @@ def translate_errors(*, writing: bool = False) -> Iterator[None]:
 
 
 def _lost(error: Exception, *, writing: bool) -> Unavailable:
-    message = f"postgresql: {error}"
+    message = _message(error)
     return OutcomeUnknown(message) if writing else Disconnected(message)
 
 
+def _message(error: Exception) -> str:
+    remedy = _REMEDIES.get(getattr(error, "sqlstate", None) or "")
+    return f"postgresql: {error}; {remedy}" if remedy else f"postgresql: {error}"
+
+
 def _refusal(error: asyncpg.PostgresError) -> Exception:
-    state, message = error.sqlstate or "", f"postgresql: {error}"
+    state, message = error.sqlstate or "", _message(error)
     if state.startswith(_REFUSED):
         return Refused(message)
     if state.startswith(_TOO_LARGE):

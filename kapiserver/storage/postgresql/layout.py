@@ -138,23 +138,35 @@ END $body$;
 
 async def update_layout(connection: asyncpg.Connection, schema: str) -> None:
     """Create the schema with its tables and functions, or bring older ones up to date. Servers that
-    start at the same time take turns. Raises Refused for a newer layout or a schema that holds
-    other tables, and the errors of asyncpg."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
-        version = await layout_of(connection, schema)
-        if version > LAYOUT:
-            raise Refused(
-                f"the schema {schema} was written by a newer kapiserver (layout {version})"
-            )
-        names = {"schema": quoted(schema), "channel": f"'{channel_of(schema)}'"}
-        if not version:
-            if not await connection.fetchval(_SCHEMA_EXISTS, schema):
-                await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
-            await connection.execute(_TABLES.format(**names))
-        if version < LAYOUT:
-            await connection.execute(_FUNCTIONS.format(**names))
-            await connection.execute(f"UPDATE {quoted(schema)}.layout SET version = {LAYOUT}")
+    start at the same time take turns. Raises Refused for a newer layout, a schema that holds other
+    tables, or a role without rights to it, and the errors of asyncpg."""
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+            await _update(connection, schema)
+    except asyncpg.InsufficientPrivilegeError as error:
+        role = await connection.fetchval("SELECT current_user")
+        raise Refused(
+            f"postgresql: {error}; the role needs a schema of its own: CREATE SCHEMA "
+            f"{quoted(schema)} AUTHORIZATION {quoted(role)}"
+        ) from error
+
+
+async def _update(connection: asyncpg.Connection, schema: str) -> None:
+    version = await layout_of(connection, schema)
+    if version > LAYOUT:
+        raise Refused(
+            f"the schema {schema} was written by a newer kapiserver (layout {version}): "
+            "upgrade this one"
+        )
+    names = {"schema": quoted(schema), "channel": f"'{channel_of(schema)}'"}
+    if not version:
+        if not await connection.fetchval(_SCHEMA_EXISTS, schema):
+            await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
+        await connection.execute(_TABLES.format(**names))
+    if version < LAYOUT:
+        await connection.execute(_FUNCTIONS.format(**names))
+        await connection.execute(f"UPDATE {quoted(schema)}.layout SET version = {LAYOUT}")
 
 
 async def layout_of(connection: asyncpg.Connection, schema: str) -> int:
@@ -168,7 +180,10 @@ async def layout_of(connection: asyncpg.Connection, schema: str) -> int:
     if not tables:
         return 0
     if not {"layout", "log", "current", "state"} <= tables:
-        raise Refused(f"the schema {schema} holds tables of another program")
+        raise Refused(
+            f"the schema {schema} holds tables of another program: choose another "
+            "--postgresql-schema"
+        )
     version: int = await connection.fetchval(f"SELECT version FROM {quoted(schema)}.layout")
     return version
 

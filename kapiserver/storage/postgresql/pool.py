@@ -30,8 +30,13 @@ class Pool:
         """Return a connection that nobody else uses, until `give_back`. Raises TimeoutError if all
         are used, and the errors of a new connection."""
         if self._places.locked():
-            async with asyncio.timeout(WAIT_SECONDS):
-                await self._places.acquire()
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await self._places.acquire()
+            except TimeoutError:
+                raise TimeoutError(
+                    "all connections are used; if that lasts, raise --postgresql-max-connections"
+                ) from None
         else:
             await self._places.acquire()
         try:

@@ -62,6 +62,10 @@ def test_no_credentials(formatter: logging.Formatter) -> None:
     [
         ("http://a:b@c d", "http://CLASSIFIED@c d"),
         ("etcd:http://a:b@c,http://d:e@f", "etcd:http://CLASSIFIED@c,http://CLASSIFIED@f"),
+        (
+            "postgresql://h/d?password=a&sslpassword=b",
+            "postgresql://h/d?password=CLASSIFIED&sslpassword=CLASSIFIED",
+        ),
         ("http://host/path@x", "http://host/path@x"),
         ("mail a@b about http://c", "mail a@b about http://c"),
         ("Authorization: Bearer abcd.efgh-1_2=", "Authorization: Bearer CLASSIFIED"),

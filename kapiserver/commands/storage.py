@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from kapiserver.apiserver.config import Config
 from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.values import DEFAULTS, seconds
-from kapiserver.storage.backends import MEMORY, backend_flags, open_store
+from kapiserver.storage.backends import MEMORY, backend_flags, backend_of, open_store
 from kapiserver.storage.kv.compaction import COMPACTION_KEY
 
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ def _copy(options: argparse.Namespace) -> int:
     backend, _, path = options.source.partition(":")
     if backend == "sqlite" and not Path(path).exists():
         raise ValueError(f"{path} does not exist")
+    if not backend_of(options.target).durable:
+        raise ValueError(f"{options.target} is gone when this command ends: name another store")
     result = asyncio.run(_copy_stores(options))
     differing = [each for each in result.comparisons if not each.is_equal]
     width = max((len(each.resource) for each in result.comparisons), default=0)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.errors import Compacted, StorageError
+from kapiserver.storage.errors import Compacted, Corrupt, StorageError
 from kapiserver.storage.kv import copying
 from kapiserver.storage.kv.contract import KV, KeyValue, Revision
 from kapiserver.storage.kv.copying import CopyRefused, KeepsRevisions, Plan, copy
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from tests.clock import ManualClock
 from tests.storage.conftest import BACKENDS
 from tests.storage.invariants import check_file
@@ -158,3 +161,19 @@ async def test_an_empty_source(clock: ManualClock, tmp_path: Path) -> None:
     ):
         with pytest.raises(CopyRefused, match="no keys below /registry: check its address"):
             await copy(source, target, plan(clock), lambda *_: None)
+
+
+async def test_a_damaged_target(clock: ManualClock, tmp_path: Path) -> None:
+    """The error of a value that differs from its checksum names the store."""
+    async with BACKENDS["memory"](clock, tmp_path) as source:
+        await fill(source)
+        async with BACKENDS["file"](clock, tmp_path) as target:
+            await copy(source, target, plan(clock), lambda *_: None)
+        with closing(sqlite3.connect(tmp_path / "store.db")) as sql, sql:
+            sql.execute("UPDATE log SET value = x'00' WHERE key = '/registry/events/default/a'")
+        target = await open_embedded(tmp_path / "store.db", clock=clock)
+        try:
+            with pytest.raises(Corrupt, match="the target is damaged: .*/events/default/a"):
+                await copy(source, target, plan(clock), lambda *_: None)
+        finally:
+            await target.close()

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from kapiserver.storage.errors import KeyExists, Refused
+from kapiserver.storage.errors import Corrupt, KeyExists, Refused
 from kapiserver.storage.kv.contract import KV, KeyValue, Revision
 
 PAGE = 500
@@ -129,7 +129,7 @@ async def copy(source: KV, target: KV, plan: Plan, progress: Progress) -> Copy:
             "one, or empty it"
         )
     copied = 0
-    async for items in _pages(source, plan, revision):
+    async for items in _pages("source", source, plan, revision):
         expires = [plan.now + ttl if (ttl := plan.ttl(item.key)) else 0.0 for item in items]
         if isinstance(target, KeepsRevisions):
             await target.load(items, expires)
@@ -147,12 +147,17 @@ async def _count(kv: KV, plan: Plan, revision: Revision) -> int:
     return sum(len(page.items) + page.remaining for page in pages)
 
 
-async def _pages(kv: KV, plan: Plan, revision: Revision) -> AsyncIterator[Sequence[KeyValue]]:
-    """Yield all pairs at a revision, in pages."""
+async def _pages(
+    name: str, kv: KV, plan: Plan, revision: Revision
+) -> AsyncIterator[Sequence[KeyValue]]:
+    """Yield all pairs of a store at a revision, in pages. `name` is what errors call the store."""
     for prefix in plan.prefixes:
         start, remaining = "", 1
         while remaining:
-            page = await kv.range(prefix, start=start, limit=PAGE, revision=revision)
+            try:
+                page = await kv.range(prefix, start=start, limit=PAGE, revision=revision)
+            except Corrupt as error:
+                raise Corrupt(f"the {name} is damaged: {error}") from error
             yield [item for item in page.items if not item.key.startswith(plan.skipped)]
             if page.items:
                 start = f"{page.items[-1].key}\0"
@@ -180,7 +185,7 @@ async def _compare(
         ("target", target, await target.current_revision()),
     ):
         compared = 0
-        async for items in _pages(kv, plan, at):
+        async for items in _pages(name, kv, plan, at):
             for item in items:
                 resource = plan.resource(item.key)
                 comparison = resources.setdefault(resource, Comparison(resource=resource))

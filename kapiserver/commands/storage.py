@@ -213,8 +213,8 @@ async def _copy_stores(options: argparse.Namespace) -> Copy:
         **{flag.setting: getattr(options, flag.setting) for flag in flags},
     )
     plan, root = _plan(sections, int(options.event_ttl)), sections.store.key_root
-    # No time passes in the source: it deletes no expired object, and keeps its revision.
-    source = await open_store(options.source, clock=ManualClock(), root=root, sections=sections)
+    # No time passes in the source, so that it deletes no expired object and keeps its revision.
+    source = await open_store(options.source, clock=ManualClock(0.0), root=root, sections=sections)
     try:
         target = await open_store(options.target, root=root, sections=sections)
         try:

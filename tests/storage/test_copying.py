@@ -173,7 +173,7 @@ async def test_a_damaged_target(clock: ManualClock, tmp_path: Path) -> None:
             sql.execute("UPDATE log SET value = x'00' WHERE key = '/registry/events/default/a'")
         target = await open_embedded(tmp_path / "store.db", clock=clock)
         try:
-            with pytest.raises(Corrupt, match="the target is damaged: .*/events/default/a"):
+            with pytest.raises(Corrupt, match=r"the target is damaged: .*/events/default/a"):
                 await copy(source, target, plan(clock), lambda *_: None)
         finally:
             await target.close()

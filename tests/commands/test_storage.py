@@ -74,7 +74,7 @@ def test_commands_print_summaries(folder: Path, capsys: pytest.CaptureFixture[st
     plain = f"sqlite:{folder / 'plain.db'}"
     arguments = ["--storage", plain, "--bump-revision", "0", str(copy)]
     assert main(["storage", "restore", *arguments]) == 0
-    assert "revisions 6 to 6" in capsys.readouterr().out
+    assert "revisions 10 to 10" in capsys.readouterr().out
     for spec in (new, plain, f"sqlite:{copy}"):
         assert main(["storage", "check", "--storage", spec]) == 0
     assert capsys.readouterr().err == ""

@@ -1,16 +1,19 @@
 """Instructions of the server for a request of each verb.
 
     python -m tests.bench.instructions [--storage etcd] [--only create,get] [--tree FOLDER]
+        [--python PROGRAM]
 
 The server runs under callgrind, unless the machine has counters (`tests/bench/counters.py`). Each
 row of `make bench` that sends requests runs four times, with a number of requests on one connection
 instead of a time. The first run loads and compiles what the requests need. The least count of the
-others is the result: what other programs do changes no count, but what the server itself does every
-few seconds, or for the first time, is in some of them, and so is a garbage collection, which takes
-as much as three creates. Compare two versions in pairs, and believe 3 %.
+others is the result, without what an idle server does in the same time: on a busy machine a window
+takes longer, but what other programs do changes no other count. The server hashes strings alike in
+each run and collects no garbage, because a collection takes as much as four creates and would be in
+some windows only.
 
-`--tree` is another checkout whose server is measured. With `--profiles FOLDER` callgrind's files
-stay, `profile.N` for the Nth window: `callgrind_annotate` reads them.
+`--tree` is another checkout whose server is measured, `--python` the interpreter that runs it, if
+not this one. With `--profiles FOLDER` callgrind's files stay, `profile.N` for the Nth window:
+`callgrind_annotate` reads them.
 """
 
 from __future__ import annotations
@@ -33,7 +36,11 @@ from tests.bench.rows import ROWS, Row
 
 REQUESTS = 96
 ROUNDS = 3
+IDLE_SECONDS = 4.0
+"""How long the instructions of an idle server are counted."""
 _PROGRAM = """
+import gc
+gc.enable = gc.collect = lambda *_: 0  # a server disables the collector while it starts
 try:
     from kapiserver.apiserver.filters import slow_requests
     slow_requests.THRESHOLD_SECONDS = 3600.0
@@ -42,14 +49,17 @@ except ImportError:  # an earlier version
 from kapiserver.cli import main
 raise SystemExit(main())
 """
-"""The command line, which logs no request as a slow one: under callgrind, all requests are slow."""
+"""The command line, which collects no garbage, and logs no request as a slow one: under callgrind,
+all requests are slow."""
 
 
 @contextmanager
-def counted_server(storage: str, folder: Path, tree: Path) -> Iterator[Target]:
+def counted_server(
+    storage: str, folder: Path, tree: Path, python: str = sys.executable
+) -> Iterator[Target]:
     """Run a server over a fresh store, whose instructions each window counts."""
     wrapper = Callgrind.command(folder) if not counts_events() else []
-    program = [*wrapper, sys.executable, "-c", _PROGRAM]
+    program = ["env", "PYTHONHASHSEED=0", *wrapper, python, "-c", _PROGRAM]
     with (
         servers.store(storage, folder / "store") as below,
         servers.server(folder / "server", below, [], tree=tree, program=program) as (target, _),
@@ -94,10 +104,13 @@ def count(
     """Yield the name of each row and the instructions of one of its requests."""
     warm_up = dataclasses.replace(target, counter=None, requests=requests)
     counted = dataclasses.replace(target, requests=requests)
+    with target.window() as idle:
+        time.sleep(IDLE_SECONDS)
+    idle_rate = idle.events["instructions"] / idle.wall
     for name, row in rows.items():
         asyncio.run(row.run(warm_up, 0))
         windows = [asyncio.run(row.run(counted, 0)) for _ in range(rounds)]
-        yield name, min(figures["instructions"] for figures in windows)
+        yield name, min(each["instructions"] - idle_rate / each["per s"] for each in windows)
 
 
 def main() -> None:
@@ -107,12 +120,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="first words of rows: get,create,put,...")
     parser.add_argument("--requests", type=int, default=REQUESTS)
     parser.add_argument("--tree", type=Path, default=servers.ROOT)
+    parser.add_argument("--python", default=sys.executable, help="the server's interpreter")
     parser.add_argument("--profiles", type=Path, help="folder for callgrind's files")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = (options.profiles or Path(scratch)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        with counted_server(options.storage, folder, options.tree) as target:
+        with counted_server(options.storage, folder, options.tree, options.python) as target:
             print("| request | instructions |\n| --- | --- |", flush=True)
             for name, instructions in count(target, request_rows(options.only), options.requests):
                 print(f"| {name} | {instructions:,.0f} |", flush=True)

@@ -160,6 +160,24 @@ async def list_by_label(target: Target, _: float) -> Figures:
     return {"wall s": window.wall, **cost(target, window, "s", 1)}
 
 
+async def start_selecting_watches(target: Target, _: float) -> Figures:
+    """Start 400 watches at once, each with the 20 ConfigMaps that have a value of a label, as the
+    kubelets of 400 nodes do after a restart of the server."""
+    await _listed_maps(target)
+    async with connections(target, WATCHERS) as watchers:
+
+        async def start(number: int) -> None:
+            query = f"?labelSelector=value%3Dv{number % SELECTED_VALUES}"
+            watcher, data = watchers[number], b""
+            await watcher.start_watch(path("configmaps", namespace=_LIST_NAMESPACE) + query)
+            while data.count(b'"type":"ADDED"') < LISTED // SELECTED_VALUES:
+                data += await watcher.reader.read(1 << 16)
+
+        with target.window() as window:
+            await asyncio.gather(*map(start, range(WATCHERS)))
+    return {"wall s": window.wall, **cost(target, window, "s", 1)}
+
+
 async def _listed_maps(target: Target) -> None:
     async with connections(target, 1) as (connection,):
         await ensure_namespace(connection, _LIST_NAMESPACE)
@@ -262,6 +280,7 @@ LISTS: dict[str, Callable[[Target, float], Any]] = {
     "list configmaps, Table": partial(list_form, accept=TABLE),
     "list configmaps, PartialObjectMetadata": partial(list_form, accept=METADATA),
     "list configmaps, first of a label value": list_by_label,
+    f"watch configmaps, {WATCHERS} start with those of a label value": start_selecting_watches,
     f"openapi v2 after {DEFINITIONS} definitions": openapi_after_definitions,
 }
 """Measures of single responses, by the names of their rows."""

@@ -23,6 +23,7 @@ from kapiserver.api.selectors import Selection
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import ListQuery, ListResult, WatchQuery
+from kapiserver.storage.cache.value_index import ValueIndex
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import (
@@ -130,6 +131,7 @@ class ListReader:
         kv: KV,
         codec: ObjectCodec,
         cache: WatchCache,
+        index: ValueIndex,
         tokens: LoadContinueTokenCodec,
         offloader: Offloader,
     ) -> None:
@@ -137,6 +139,7 @@ class ListReader:
         self._kv = kv
         self._codec = codec
         self._cache = cache
+        self._index = index
         self._load_token_codec = tokens
 
     def scope(self, namespace: str, selection: Selection) -> str:
@@ -224,6 +227,7 @@ class ListReader:
         if _is_exact(query):
             revision = self.parse_version(query.resource_version)
             return await self._list_at(revision, query, scope, "")
+        await self._index.prepare(query.selection, scope)
         await self.wait_for_version(query.resource_version)
         return await self._list_current(query, scope, "")
 
@@ -250,7 +254,8 @@ class ListReader:
             raise self.expired_error(_CONTINUE_TOO_OLD, inconsistent_token) from None
 
     async def _list_current(self, query: ListQuery, scope: str, start: str) -> ListResult:
-        return await self._select_page(query, self._cache.range(scope, start), self._cache.revision)
+        entries = self._index.entries(query.selection, scope, start)
+        return await self._select_page(query, entries, self._cache.revision)
 
     async def _list_at(
         self, revision: Revision, query: ListQuery, scope: str, start: str

@@ -22,6 +22,7 @@ from kapiserver.storage.cache.entry import Encoding, Entry, ObjectKey
 from kapiserver.storage.cache.event_stream import InitialEventsEnd, WatchStart, stream_events
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import Framer, ListQuery, ListResult, WatchQuery, WatchSink
+from kapiserver.storage.cache.value_index import ValueIndex
 from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.cache.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
@@ -82,6 +83,7 @@ class CachedResource:
         "context",
         "encoder",
         "fanout",
+        "index",
         "informer",
         "lists",
         "resource",
@@ -96,9 +98,10 @@ class CachedResource:
         self.encoder = encoder
         self.context = context
         self.cache = WatchCache(context.kv, codec.prefix, codec, context.clock)
+        self.index = ValueIndex(self.cache, context.clock)
         self.write_turns = WriteTurns()
         self.lists = ListReader(
-            context.kv, codec, self.cache, context.load_token_codec, context.offloader
+            context.kv, codec, self.cache, self.index, context.load_token_codec, context.offloader
         )
         self.informer = Informer(self.cache, codec, context.clock, context.offloader)
         self.fanout = WatchFanout(self.cache, context.clock, context.watch_backlogs)
@@ -119,6 +122,7 @@ class ResourceReader:
         self._kv = cached.context.kv
         self._clock = cached.context.clock
         self._cache = cached.cache
+        self._index = cached.index
         self._lists = cached.lists
         self.informer = cached.informer
         """Informs code in this process of objects and their changes."""
@@ -228,19 +232,21 @@ class ResourceReader:
         send_initial = query.initial_events
         if send_initial is None:
             send_initial = revision == 0
+        scope = self._lists.scope(query.namespace, query.selection)
+        if send_initial:
+            await self._index.prepare(query.selection, scope)
         if send_initial or not revision:
             await self._lists.wait_for_version(resource_version)
             revision = self._cache.revision
         else:
             await self._cache.wait_ready()
-        scope = self._lists.scope(query.namespace, query.selection)
         if revision < self._cache.oldest and not await self._cache.recall_history(revision):
             message = f"too old resource version: {revision} ({self._cache.oldest})"
             return WatchStart(scope, revision, expired=self._lists.expired_error(message))
         return WatchStart(
             scope,
             revision,
-            initial=self._cache.range(scope) if send_initial else None,
+            initial=self._index.entries(query.selection, scope) if send_initial else None,
             marked=bool(query.initial_events) and query.bookmarks,
         )
 

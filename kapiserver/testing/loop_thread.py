@@ -6,6 +6,7 @@ Knows no server.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
@@ -15,6 +16,10 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+EXIT_SECONDS = 10.0
+"""How long an interpreter that exits waits for a loop that nobody has stopped, and the loop for the
+end of the interpreter."""
 
 
 class ThreadLoop(asyncio.SelectorEventLoop):
@@ -55,6 +60,8 @@ class LoopThread:
         self._stop: asyncio.Event | None = None
         # A daemon: a program that forgets to stop the thread can still exit.
         self._thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
+        self._resumed = threading.Event()
+        """Ends the pause of the loop while the interpreter exits."""
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -66,9 +73,12 @@ class LoopThread:
             with contextlib.suppress(Exception):  # the context has raised it at start
                 self.stop()
             raise
+        atexit.register(self._pause)
 
     def stop(self) -> None:
         """Close the context and return when the thread has ended. Raises the errors of closing."""
+        atexit.unregister(self._pause)
+        self._resumed.set()
         if self._stop is not None and self.loop is not None:
             self.loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -92,6 +102,20 @@ class LoopThread:
             coroutine.close()
             raise RuntimeError("the thread is not running")
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
+
+    def _pause(self) -> None:
+        """Let the loop stand still while the interpreter exits. The interpreter deletes temporary
+        files then, and a server on the loop would log that they are missing."""
+        paused = threading.Event()
+
+        def pause() -> None:
+            paused.set()
+            self._resumed.wait(EXIT_SECONDS)
+
+        if self.loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self.loop.call_soon_threadsafe(pause)
+                paused.wait(EXIT_SECONDS)
 
     def _run_loop(self) -> None:
         try:

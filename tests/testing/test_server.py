@@ -214,14 +214,17 @@ print("aiohttp" in sys.modules)
     assert printed == "False\n"
 
 
-def test_server_that_nobody_stops(tmp_path: Path) -> None:
-    """The interpreter exits, and deletes the server's files."""
+@pytest.mark.parametrize("handler", ["", "atexit.register(server.stop)"])
+def test_server_that_nobody_stops(tmp_path: Path, handler: str) -> None:
+    """The interpreter exits without a word, and deletes the server's files; a handler may stop the
+    server then."""
     code = f"""
-import tempfile
+import atexit, tempfile
 tempfile.tempdir = {str(tmp_path)!r}
 from kapiserver.testing import TestServer
 
 server = TestServer()
+{handler}
 server.start()
 print(server.url)
 """

@@ -1,6 +1,7 @@
 """A server in a thread of this process, and a plain HTTP client for it."""
 
 import asyncio
+import contextlib
 import http.client
 import itertools
 import json
@@ -37,10 +38,25 @@ class Response:
 
 
 class Api:
-    """An HTTP client for one server. It encodes bodies as JSON and sends bytes unchanged."""
+    """An HTTP client for one server. It encodes bodies as JSON and sends bytes unchanged.
+
+    Its connections serve one request after another, since a new one costs as much as the request.
+    """
 
     def __init__(self, port: int) -> None:
         self.port = port
+        self._idle: list[http.client.HTTPConnection] = []
+
+    def __enter__(self) -> "Api":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. A later request opens another."""
+        while self._idle:
+            self._idle.pop().close()
 
     def __call__(
         self,
@@ -56,13 +72,34 @@ class Api:
         sent_headers = {"Accept": accept} | (headers or {})
         if data is not None and type:
             sent_headers["Content-Type"] = type
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        if self._idle:
+            with contextlib.suppress(ConnectionError):  # the server has closed an idle connection
+                return self._send(self._idle.pop(), method, path, data, sent_headers)
+        return self._send(self._connection(), method, path, data, sent_headers)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        data: bytes | None,
+        headers: dict[str, str],
+    ) -> Response:
+        is_reusable = False
         try:
-            connection.request(method, path, body=data, headers=sent_headers)
+            connection.request(method, path, body=data, headers=headers)
             response = connection.getresponse()
-            return Response(response.status, response.headers, response.read())
+            body = response.read()
+            is_reusable = response.status != 101 and not response.will_close
         finally:
-            connection.close()
+            if is_reusable:
+                self._idle.append(connection)
+            else:
+                connection.close()
+        return Response(response.status, response.headers, body)
 
     def get(self, path: str, **options: Any) -> Response:
         return self("GET", path, **options)
@@ -85,7 +122,7 @@ class Api:
         return self("DELETE", path, body, **options)
 
     def watch(self, path: str, *, accept: str = JSON) -> "Stream":
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = self._connection()
         connection.request("GET", path, headers={"Accept": accept})
         return Stream(connection, connection.getresponse())
 
@@ -170,6 +207,7 @@ class Server:
 
     def end(self) -> None:
         """Drain the server and wait until its thread ends."""
+        self.api.close()
         if self._thread.is_alive():
             self.begin_end()
         self._thread.join(60)

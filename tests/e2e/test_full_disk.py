@@ -153,7 +153,8 @@ def test_start_on_another_port(tmp_path: Path) -> None:
     assert process.stdout is not None
     greeting = process.stdout.readline()
     assert "serves https://127.0.0.1:" in greeting
-    assert Api(port).get("/version").status == 200
+    with Api(port) as api:
+        assert api.get("/version").status == 200
     process.terminate()
     output, log = process.communicate()
     url = greeting.split()[-1]

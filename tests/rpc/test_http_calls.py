@@ -52,8 +52,8 @@ def requests(make: Callable[[Api, RunningServer], None], **settings: Any) -> Non
 
     async def run() -> None:
         async with api_server(**settings) as running:
-            api = Api(int(running.insecure_url.rpartition(":")[2]))
-            await asyncio.to_thread(make, api, running)
+            with Api(int(running.insecure_url.rpartition(":")[2])) as api:
+                await asyncio.to_thread(make, api, running)
 
     asyncio.run(run())
 
@@ -295,9 +295,9 @@ def test_sockets_and_metrics(tmp_path: Path) -> None:
             path = tmp_path / "run" / "rpc-dummy-v1.sock"
             async with connected(path, group.versions[0]) as client:
                 assert (await client("ComputeDouble", input=2)).response == 4
-            api = Api(int(running.insecure_url.rpartition(":")[2]))
-            await asyncio.to_thread(create, api, {"input": 1})
-            text = (await asyncio.to_thread(api.get, "/metrics")).body.decode()
+            with Api(int(running.insecure_url.rpartition(":")[2])) as api:
+                await asyncio.to_thread(create, api, {"input": 1})
+                text = (await asyncio.to_thread(api.get, "/metrics")).body.decode()
         labels = 'grpc_type="unary",grpc_service="v1.Dummy",grpc_method="ComputeDouble"'
         for line in text.splitlines():
             if line.startswith("grpc_server_handled_total{") and "v1.Dummy" in line:

@@ -228,8 +228,8 @@ def test_over_http(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with storage(tmp_path, authorization_mode=("RBAC",)) as (_, running):
-            api = Api(int(running.insecure_url.rpartition(":")[2]))
-            await asyncio.to_thread(make, api)
+            with Api(int(running.insecure_url.rpartition(":")[2])) as api:
+                await asyncio.to_thread(make, api)
 
     asyncio.run(run())
 

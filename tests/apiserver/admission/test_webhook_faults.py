@@ -42,11 +42,13 @@ class RawServer:
                 threading.Thread(target=self._handle, args=(connection,), daemon=True).start()
 
     def _handle(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError), connection:
-            wrapped = self._context.wrap_socket(connection, server_side=True)
+        with (
+            contextlib.suppress(OSError),  # the client has gone
+            connection,
+            self._context.wrap_socket(connection, server_side=True) as wrapped,
+        ):
             wrapped.recv(1 << 16)
             self._answer(wrapped)
-            wrapped.close()
 
     def end(self) -> None:
         self.over.set()

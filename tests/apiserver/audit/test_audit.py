@@ -410,8 +410,8 @@ def test_panic(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with serve(config, Parts(filters=(*FILTERS, fail))) as running:
-            api = Api(int(running.url.rpartition(":")[2]))
-            response = await asyncio.to_thread(api.get, "/version")
+            with Api(int(running.url.rpartition(":")[2])) as api:
+                response = await asyncio.to_thread(api.get, "/version")
             assert response.status == 500
 
     asyncio.run(run())

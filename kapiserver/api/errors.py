@@ -184,7 +184,7 @@ class InvalidObject(APIError):
         pairs = zip(self.errors, self.messages, strict=True)
         texts = [f"{error.path}: {message}" for error, message in pairs]
         qualified = f"{kind}.{group}" if group else kind
-        super().__init__(f'{qualified} "{name}" is invalid: {join_errors(texts)}')
+        super().__init__(f"{qualified} {quote(name)} is invalid: {join_errors(texts)}")
         self.group = group
         self.kind = kind
         self.name = name

@@ -58,6 +58,8 @@ def go_syntax(value: Value) -> str:
 def quote(text: str) -> str:
     """Format a text as `%q` does (strconv.Quote); lone surrogates stand for bytes that are not
     UTF-8."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return f'"{"".join(map(_quoted_character, text))}"'
 
 

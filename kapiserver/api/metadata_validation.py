@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kapiserver.api import names
 from kapiserver.api.accessors import finalizers_of, is_terminating
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
+from kapiserver.api.go_format import quote
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.types import Tree
 
@@ -54,6 +55,19 @@ def standard_finalizer(finalizer: str, path: Path) -> list[FieldError]:
 def any_finalizers(_finalizers: Sequence[str]) -> list[FieldError]:
     """Allow any finalizer; for custom objects and their definitions."""
     return []
+
+
+def finalizer_warnings(finalizer: str) -> list[str]:
+    """Return the warnings about a finalizer of a custom object."""
+    quoted = f"metadata.finalizers: {quote(finalizer)}: "
+    warnings = [quoted + problem for problem in names.qualified_name(finalizer)]
+    if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        path = " including a path (/)" if "." in finalizer else ""
+        warnings.append(
+            f"{quoted}prefer a domain-qualified finalizer name{path} to avoid accidental conflicts "
+            "with other finalizer writers"
+        )
+    return warnings
 
 
 def validate_new(

@@ -96,6 +96,13 @@ class Strategy:
         """Return the errors of an updated object, besides those of its metadata."""
         return []
 
+    def with_metadata_errors(
+        self, metadata_errors: Sequence[FieldError], errors: Sequence[FieldError]
+    ) -> Sequence[FieldError]:
+        """Return the errors of an object whose metadata is invalid, too; `errors` are those of
+        `validate` or `validate_update`."""
+        return [*metadata_errors, *errors]
+
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         """Return the texts of Warning headers; `old` is None on create."""
         return []

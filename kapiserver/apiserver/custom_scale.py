@@ -13,11 +13,13 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.errors import BadRequest, InternalError
 from kapiserver.apiserver.scale import configuration_without_replicas, scale_metadata
 from kapiserver.storage.errors import ObjectConflict
+
+_NO_REPLICAS = -(1 << 31)
+"""The replicas that a patch sees of an object that has none."""
 
 
 class CustomScale:
@@ -35,6 +37,14 @@ class CustomScale:
         replicas = _integer(value_at(obj, *self._spec))
         if replicas is None:
             raise InternalError(f'the spec replicas field "{self._spec_text}" does not exist')
+        return self._scale(obj, replicas)
+
+    def read_to_write(self, obj: Tree) -> Tree:
+        """Return the Scale of an object, with _NO_REPLICAS if it has no replicas."""
+        replicas = _integer(value_at(obj, *self._spec))
+        return self._scale(obj, _NO_REPLICAS if replicas is None else replicas)
+
+    def _scale(self, obj: Tree, replicas: int) -> Tree:
         scale: Tree = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
@@ -48,10 +58,11 @@ class CustomScale:
         return scale
 
     def write(self, obj: Tree, body: Tree) -> Tree:
-        """Return a copy of the object with the replicas of a Scale. Raises InvalidObject,
-        ObjectConflict."""
+        """Return a copy of the object with the replicas of a Scale, which its strategy checks.
+        Raises BadRequest, ObjectConflict."""
         replicas = _integer(value_at(body, "spec", "replicas")) or 0
-        _check(body, replicas)
+        if replicas == _NO_REPLICAS:
+            raise BadRequest(f'the spec replicas field "{self._spec_text}" cannot be empty')
         if uid_of(body) and uid_of(body) != uid_of(obj):
             detail = (
                 f"Precondition failed: UID in precondition: {uid_of(body)}, "
@@ -66,20 +77,12 @@ class CustomScale:
 
     def configuration(self, obj: Tree, body: Tree) -> Tree:
         """Return the apply configuration of the object for that of a Scale: the object's name and
-        its replicas. Raises InvalidObject."""
+        its replicas."""
         config = configuration_without_replicas(obj, body)
         replicas = _integer(value_at(body, "spec", "replicas"))
         if replicas is not None:
-            _check(body, replicas)
             _set_value(config, self._spec, replicas)
         return config
-
-
-def _check(scale: Tree, replicas: int) -> None:
-    if replicas < 0:
-        path = Path("spec") / "replicas"
-        error = invalid(path, replicas, "must be greater than or equal to 0")
-        raise InvalidObject(group="autoscaling", kind="Scale", name=name_of(scale), errors=[error])
 
 
 def _path_names(path: str) -> tuple[str, ...]:

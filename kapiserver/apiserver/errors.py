@@ -4,9 +4,11 @@
     |-- BadRequest          400
     |-- Unauthorized        401
     |-- Forbidden           403
+    |   `-- NotAuthorized   no authorizer allowed the request
     |-- UnknownResource     404: no such resource in a served version
     |   `-- UnknownGroup    404: no such API group
     |-- MethodNotAllowed    405: the resource does not have the verb
+    |   `-- MethodNotSupported  the custom resource does not have it
     |-- RouteNotAcceptable  406: the route produces no accepted media type
     |-- UnsupportedResponseKind  406: the response has no such kind
     |-- ListTooLarge        406: the list would take too long to encode in that form
@@ -83,6 +85,10 @@ class Forbidden(ServerError):
         super().__init__(message)
 
 
+class NotAuthorized(Forbidden):
+    """No authorizer allowed the request."""
+
+
 class UnknownResource(ServerError):
     """A served version has no such resource."""
 
@@ -101,6 +107,15 @@ class MethodNotAllowed(ServerError):
         self, message: str = "the server does not allow this method on the requested resource"
     ) -> None:
         super().__init__(message)
+
+
+class MethodNotSupported(MethodNotAllowed):
+    """A custom resource does not have the verb, which is "" for methods such as OPTIONS."""
+
+    def __init__(self, verb: str, *, resource: str, group: str) -> None:
+        super().__init__(f'{verb} is not supported on resources of kind "{resource}.{group}"')
+        self.resource = resource
+        self.group = group
 
 
 class RouteNotAcceptable(ServerError):
@@ -218,6 +233,12 @@ def _request_details(info: RequestInfo) -> Tree:
     return details(name=info.name, group=info.version.group, kind=info.resource)
 
 
+def _not_supported(error: Exception, info: RequestInfo) -> Tree:
+    assert isinstance(error, MethodNotSupported)
+    status_details = details(group=error.group, kind=error.resource)
+    return status(code=405, reason="MethodNotAllowed", message=str(error), details=status_details)
+
+
 def _invalid(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, api.InvalidObject)
     causes = [
@@ -333,6 +354,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     Forbidden: _forbidden,
     UnknownResource: _with_empty_details(404, "NotFound"),
     MethodNotAllowed: _with_empty_details(405, "MethodNotAllowed"),
+    MethodNotSupported: _not_supported,
     RouteNotAcceptable: _with_empty_details(406, "NotAcceptable"),
     UnsupportedByRoute: _with_empty_details(415, "UnsupportedMediaType"),
     UnsupportedResponseKind: _with_message(406, "NotAcceptable"),

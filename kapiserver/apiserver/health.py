@@ -215,8 +215,8 @@ class Health:
         if any(line.startswith("[-]") for line in lines):
             return _failure_response(f"{''.join(lines)}{path} check failed")
         if "verbose" in query:
-            return text_response(f"{''.join(lines)}{path} check passed\n")
-        return text_response("ok")
+            return _passed(f"{''.join(lines)}{path} check passed\n")
+        return _passed("ok")
 
     async def _line(self, path: str, name: str, check: HealthCheck) -> str:
         """Run a check, count its result, and return its line."""
@@ -224,6 +224,12 @@ class Health:
         self.results.set((name, path), 0 if fails else 1)
         self.result_counts.add((name, path, "error" if fails else "success"))
         return f"[-]{name} failed: reason withheld\n" if fails else f"[+]{name} ok\n"
+
+
+def _passed(text: str) -> Response:
+    response = text_response(text)
+    response.headers.append(("X-Content-Type-Options", "nosniff"))
+    return response
 
 
 def _position(step: str) -> int:

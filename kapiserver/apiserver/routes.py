@@ -47,8 +47,10 @@ def route(server: Server) -> Handler:
             if request.method not in PROXY_METHODS:
                 raise MethodNotAllowed
         # Authorization treats HEAD as get and each method of a /watch/ path as watch, but
-        # kube-apiserver has no routes for them.
-        elif request.method == "HEAD" or (info.verb == "watch" and request.method != "GET"):
+        # kube-apiserver has no routes for them; custom kinds are served by verb.
+        elif request.method != "GET" and (
+            info.verb == "watch" or (request.method == "HEAD" and target.kind_info.has_protobuf)
+        ):
             raise MethodNotAllowed
         else:
             target.check_verb(info.verb)
@@ -130,6 +132,7 @@ _lazy_oidc: Lazy[PathHandler] = lazy("kapiserver.apiserver.discovery.oidc:serve_
 
 PATHS: dict[str, PathHandler] = {
     "": serve_paths,
+    "index.html": serve_paths,
     "api": discovery.serve_discovery,
     "apis": discovery.serve_discovery,
     "openapi": _loaded(lazy("kapiserver.apiserver.discovery.openapi:serve_openapi")),

@@ -53,6 +53,10 @@ class Scale:
             scale["status"]["selector"] = selector
         return scale
 
+    def read_to_write(self, obj: Tree) -> Tree:
+        """Return the Scale of an object, which a patch changes."""
+        return self.read(obj)
+
     def write(self, obj: Tree, body: Tree) -> Tree:
         """Return a copy of the object with the replicas of a Scale. Raises InvalidObject."""
         replicas = value_at(body, "spec", "replicas") or 0

@@ -18,7 +18,7 @@ from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.custom_scale import CustomScale
-from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
+from kapiserver.apiserver.errors import MethodNotAllowed, MethodNotSupported, UnknownResource
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.cache.entry import ObjectKey
@@ -31,6 +31,9 @@ class View(Protocol):
 
     def read(self, obj: Tree) -> Tree:
         """Return the body that represents an object in the hub version."""
+
+    def read_to_write(self, obj: Tree) -> Tree:
+        """Return the body that a patch changes."""
 
     def write(self, obj: Tree, body: Tree) -> Tree:
         """Return a copy of the object with the fields of the body set. Raises InvalidObject."""
@@ -66,11 +69,18 @@ class Target(Struct, frozen=True, kw_only=True):
     def check_verb(self, verb: str) -> None:
         """Raise MethodNotAllowed unless the path allows the verb now."""
         if verb not in self.verbs:
-            raise MethodNotAllowed
+            raise self.method_error(verb)
         if verb == "create" and self.kind_info.is_terminating:
             raise MethodNotAllowed(
                 "create not allowed while custom resource definition is terminating"
             )
+
+    def method_error(self, verb: str) -> MethodNotAllowed:
+        """Return the error for a verb that the path does not allow."""
+        resource = self.resource
+        if self.kind_info.has_protobuf:
+            return MethodNotAllowed()
+        return MethodNotSupported(verb, resource=resource.name, group=resource.group)
 
     @property
     def is_namespace(self) -> bool:
@@ -152,7 +162,7 @@ def _verbs(
             raise UnknownResource
         return subresource_verbs
     verbs = _allowed_verbs(resource.verbs, info.is_item, is_all_namespaces)
-    if info.is_item and not verbs:  # a review has no items, as it is never stored
+    if not verbs:  # a review has no items, and no list across namespaces, as it is never stored
         raise UnknownResource
     return verbs
 

@@ -44,4 +44,5 @@ async def _look_up(server: Server, info: RequestInfo) -> KindInfo:
     try:
         return server.scheme.kind_info(info.version, info.resource)
     except NotRegistered:
-        raise UnknownResource from None
+        is_declared = any(declared.name == group for declared in server.scheme.declared_groups)
+        raise (UnknownResource if is_declared else UnknownGroup) from None

@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.go_format import quote
+
 
 class StorageError(Exception):
     """Base of all storage errors."""
@@ -226,7 +228,7 @@ class NotFound(ObjectError):
     """The object does not exist: 404 NotFound."""
 
     def __init__(self, *, resource: str, group: str, name: str) -> None:
-        message = f'{qualified_name(resource, group)} "{name}" not found'
+        message = f"{qualified_name(resource, group)} {quote(name)} not found"
         super().__init__(message, resource=resource, group=group, name=name)
 
 

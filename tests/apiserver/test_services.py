@@ -70,7 +70,10 @@ def test_static_address(api, services):
     )
     for address in ("10.1.0.3", "10.0.0.0", "10.0.0.255"):
         response = api.post(services, service("b", clusterIP=address))
-        assert response.message.endswith("the provided network does not match the current range")
+        assert response.message.endswith(
+            f"the provided IP ({address}) is not in the valid range. The range of valid IPs is "
+            "10.0.0.0/24"
+        )
     api.delete(f"{services}/a")
     assert api.post(services, service("b", clusterIP="10.0.0.3")).status == 201
 

@@ -60,11 +60,9 @@ def check(structural: Structural, path: Path) -> list[FieldError]:
     errors = list(_check(structural, _Place(path, 1, None, True), costs))
     if costs.total > SCHEMA_LIMIT:
         for _, rule_path in heapq.nlargest(_MOST_EXPENSIVE, costs.by_path):
-            detail = "contributed to estimated rule & messageExpression cost total exceeding cost "
+            detail = "contributed to estimated rule cost total exceeding cost "
             errors.append(forbidden(Path(rule_path), f"{detail}limit for entire OpenAPIv3 schema"))
-        description = (
-            "x-kubernetes-validations estimated rule & messageExpression cost total for entire "
-        )
+        description = "x-kubernetes-validations estimated rule cost total for entire "
         errors.append(
             forbidden(
                 path, _too_costly(f"{description}OpenAPIv3 schema", costs.total, SCHEMA_LIMIT)

@@ -10,7 +10,13 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kapiserver.api.accessors import copy_tree, generation_of, is_larger_than, metadata_of
+from kapiserver.api.accessors import (
+    copy_tree,
+    finalizers_of,
+    generation_of,
+    is_larger_than,
+    metadata_of,
+)
 from kapiserver.api.apiextensions import (
     cel,
     embedded_resources,
@@ -22,7 +28,7 @@ from kapiserver.api.apiextensions.ratcheting import ABSENT
 from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.go_format import go_type, go_value
-from kapiserver.api.metadata_validation import any_finalizers
+from kapiserver.api.metadata_validation import any_finalizers, finalizer_warnings
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 
@@ -36,6 +42,9 @@ _RULES_SKIPPED = (
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation"
 )
+
+
+_SKIPPED = FieldError("invalid", Path("<nil>"), _RULES_SKIPPED, None)
 
 
 class CustomStrategy(Strategy):
@@ -64,6 +73,13 @@ class CustomStrategy(Strategy):
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
         return any_finalizers(finalizers)
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        finalizers = finalizers_of(new)
+        if not finalizers:
+            return []
+        added = set(finalizers).difference(finalizers_of(old) if old is not None else ())
+        return [text for finalizer in sorted(added) for text in finalizer_warnings(finalizer)]
 
     def prepare_for_create(self, obj: Tree) -> None:
         if self._has_status:
@@ -123,11 +139,19 @@ class CustomStrategy(Strategy):
     ) -> list[FieldError]:
         errors = [*errors, *list_types.check_update(new, old, self._schema)]
         if any(error.type in _BLOCKING_ERRORS for error in errors):
-            blocked = [*errors, FieldError("invalid", Path("<nil>"), _RULES_SKIPPED, None)]
-            return blocked if has_rules(self._schema) else errors
+            return [*errors, _SKIPPED] if has_rules(self._schema) else errors
         if not has_rules(self._schema):
             return errors
         return [*errors, *self._rule_errors(new, old)]
+
+    def with_metadata_errors(
+        self, metadata_errors: Sequence[FieldError], errors: Sequence[FieldError]
+    ) -> Sequence[FieldError]:
+        # As with other errors, rules are not checked. Errors of rules name no type of their own.
+        is_blocked = any(error.type in _BLOCKING_ERRORS for error in metadata_errors)
+        if not is_blocked or not has_rules(self._schema) or _SKIPPED in errors:
+            return [*metadata_errors, *errors]
+        return [*metadata_errors, *errors, _SKIPPED]
 
     def _rule_errors(self, new: Tree, old: Tree | None) -> list[FieldError]:
         from kapiserver.api.apiextensions.cel_evaluation import (

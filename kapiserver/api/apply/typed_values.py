@@ -90,7 +90,7 @@ def check(node: Node, value: Value, path: str = "") -> None:
     errors: list[str] = []
     _check(node, value, path, errors)
     if errors:
-        text = errors[0] if len(errors) == 1 else "\n".join(["errors:", *errors])
+        text = errors[0] if len(errors) == 1 else "\n  ".join(["errors:", *errors])
         raise SchemaMismatch(text)
 
 

@@ -63,14 +63,10 @@ def _validate_subject_access(obj: Tree) -> Iterator[FieldError]:
 def _validate_attributes(obj: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     resource, non_resource = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and non_resource is not None:
-        detail = "cannot be specified in combination with resourceAttributes"
-        yield invalid(
-            _SPEC / "nonResourceAttributes", _go_non_resource_attributes(non_resource), detail
-        )
-    if resource is None and non_resource is None:
+    if (resource is None) == (non_resource is None):
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        yield invalid(_SPEC / "resourceAttributes", None, detail)
+        shown = None if non_resource is None else _go_non_resource_attributes(non_resource)
+        yield invalid(_SPEC, shown, detail)
 
 
 def _validate_selectors(obj: Tree) -> Iterator[FieldError]:

@@ -138,8 +138,7 @@ class _Estimator(Struct, frozen=True):
         cost, size = call_cost(node, operands)
         entries = _entry_sizes(*operands) if node.function == "_+_" else None
         if size is None:
-            sizes = [operand.size.maximum for operand in operands]
-            size = Size(0, min(max(operand.size(sizes) for operand in node.overloads), MAX_COST))
+            size = _type_size(node.cel_type)
         return Estimate(min(operand_cost + cost, MAX_COST), size, entries=entries)
 
     def _of_loop(self, node: s.Loop, scope: Scope) -> Estimate:

@@ -44,7 +44,6 @@ class NotAllocated(Exception):
 
 FULL = "range is full"
 ALREADY_ALLOCATED = "provided IP is already allocated"
-NOT_IN_RANGE = "the provided network does not match the current range"
 
 
 class AddressAllocator:
@@ -73,8 +72,12 @@ class AddressAllocator:
     async def allocate(self, address: str, service: Tree, *, dry_run: bool) -> None:
         """Allocate a requested address. Raises NotAllocated."""
         parsed = ipaddress.ip_address(address)
-        if not any(has_address(network, parsed) for network in await self.ranges()):
-            raise NotAllocated(NOT_IN_RANGE)
+        ranges = await self.ranges()
+        if not any(has_address(network, parsed) for network in ranges):
+            raise NotAllocated(
+                f"the provided IP ({address}) is not in the valid range. The range of valid IPs is "
+                f"{', '.join(map(str, ranges))}"
+            )
         if not dry_run:
             await self._create(parsed, service)
 

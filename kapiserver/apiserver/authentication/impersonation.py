@@ -5,11 +5,12 @@ Knows no authorizer. Mirrors filters/impersonation of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from msgspec import Struct
 
+from kapiserver.api.go_format import quote
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request_info import RequestInfo
@@ -86,13 +87,10 @@ def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
     for name, value in headers.items():
         if name.lower().startswith(_PREFIX):
             values.setdefault(name.lower(), []).append(value)
-    if not values:
+    if not any(any(texts) for texts in values.values()):
         return None
-    user = values.get("impersonate-user", [""])[0]
-    if not user:
-        raise BadRequest(f"requested {', '.join(sorted(values))} without impersonating a user")
-    return Impersonation(
-        user=user,
+    impersonation = Impersonation(
+        user=values.get("impersonate-user", [""])[0],
         uid=values.get("impersonate-uid", [""])[0],
         groups=tuple(values.get("impersonate-group", ())),
         extra={
@@ -101,6 +99,23 @@ def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
             if name.startswith(_EXTRA)
         },
     )
+    if not impersonation.user:
+        raise BadRequest(f"requested {_go_user(impersonation)} without impersonating a user name")
+    return impersonation
+
+
+def _go_user(user: Impersonation) -> str:
+    """Format a user as `fmt.Sprintf("%#v", user)` does."""
+    extra = (f"{quote(name)}:{_go_texts(user.extra[name])}" for name in sorted(user.extra))
+    return (
+        f"&user.DefaultInfo{{Name:{quote(user.user)}, UID:{quote(user.uid)}, "
+        f"Groups:{_go_texts(user.groups)}, Extra:map[string][]string"
+        + (f"{{{', '.join(extra)}}}}}" if user.extra else "(nil)}")
+    )
+
+
+def _go_texts(texts: Sequence[str]) -> str:
+    return f"[]string{{{', '.join(map(quote, texts))}}}" if texts else "[]string(nil)"
 
 
 def impersonation_check(

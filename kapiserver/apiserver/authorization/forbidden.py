@@ -5,14 +5,14 @@ Mirrors endpoints/handlers/responsewriters/errors.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from kapiserver.apiserver.errors import Forbidden
+from kapiserver.apiserver.errors import NotAuthorized
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
 
 
-def forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:
+def forbidden(user: User, info: RequestInfo, reason: str) -> NotAuthorized:
     """Return the error for a request that no authorizer allowed."""
-    return Forbidden(
+    return NotAuthorized(
         forbidden_message(user, info, reason),
         resource=info.resource,
         group=info.version.group,

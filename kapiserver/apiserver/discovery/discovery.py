@@ -82,9 +82,7 @@ def _root(server: Server, request: Request, prefix: str) -> Response:
     if options.convert is not None:
         return _aggregated(server, request, prefix, options)
     tree = _api_versions(request) if prefix == "api" else group_list(server)
-    response = _document(server, request, UNROUTED, tree)
-    response.headers.append(("Vary", "Accept"))
-    return response
+    return _document(server, request, UNROUTED, tree)
 
 
 def _allows_aggregated(_media: MediaType, convert: GroupVersionKind | None) -> bool:

@@ -35,13 +35,15 @@ async def serve_version(server: Server, request: Request) -> AnyResponse:
 
 async def serve_health(server: Server, request: Request) -> AnyResponse:
     """Return the results of the health checks."""
+    if request.path.endswith("/"):
+        return page_not_found()
     parts = [part for part in request.path.split("/") if part]
     return await server.health.respond(parts, request.query)
 
 
 async def serve_paths(server: Server, request: Request) -> AnyResponse:
     """Return the list of all non-resource paths."""
-    if request.path.strip("/"):
+    if request.path not in ("/", "/index.html"):
         return page_not_found()
     return indented_json({"paths": sorted(listed_paths(server))})
 

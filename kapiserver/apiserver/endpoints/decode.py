@@ -103,16 +103,21 @@ def decode_object(
         decoded = body.decode(server, target.kind)
         check_strict(decoded.strict_errors, validation, warnings)
     except (CodecError, StrictErrors) as error:
-        if isinstance(error, MissingKind | UnknownKind) and error.kind and not target.is_typed:
-            raise kind_mismatch_error(target, error.kind, error.name) from None
         kind = error.kind if isinstance(error, CodecError) else target.kind
+        if (
+            isinstance(error, MissingKind | UnknownKind)
+            and kind is not None
+            and kind.kind
+            and not target.is_typed
+        ):
+            raise _kind_mismatch_error(target, kind, error.name) from None
         reason = str(error)
         if isinstance(error, UnknownKind):
             reason += _in_scheme(target)
         raise BadRequest(_cannot_be_handled(target, kind, reason, body.data)) from None
     kind_sent = decoded.kind
     if kind_sent != target.kind and not target.is_typed:
-        raise kind_mismatch_error(target, kind_sent, name_of(decoded.object))
+        raise _kind_mismatch_error(target, kind_sent, name_of(decoded.object))
     if kind_sent.kind != target.kind.kind or kind_sent.group != target.kind.group:
         raise BadRequest(
             _cannot_be_handled(target, kind_sent, _no_conversion(target, kind_sent), b"")
@@ -132,12 +137,12 @@ async def decode_body(
     return await run(body.cost, decode_object, server, target, body, validation, warnings)
 
 
-def kind_mismatch_error(target: Target, kind: GroupVersionKind, name: str) -> Exception:
+def _kind_mismatch_error(target: Target, kind: GroupVersionKind, name: str) -> Exception:
     """Return the error for a custom object whose kind or version is not that of the target."""
-    if not kind.kind:
-        return BadRequest("Object 'Kind' is missing in 'unstructured object has no kind'")
     if kind.group_version != target.kind.group_version:
         return BadRequest(_version_mismatch(target, kind))
+    if target.key.name and name != target.key.name:
+        return _name_mismatch(name, target.key.name)
     error = invalid(Path("kind"), kind.kind, f"must be {target.kind.kind}")
     return InvalidObject(group=kind.group, kind=kind.kind, name=name, errors=[error])
 
@@ -179,6 +184,18 @@ def check_strict(errors: Sequence[str], validation: FieldValidation, warnings: W
     if validation == "Strict":
         raise StrictErrors(errors)
     for error in errors:
+        add_strict_warnings(error, warnings)
+
+
+_YAML_ERRORS = "yaml: unmarshal errors:\n"
+
+
+def add_strict_warnings(error: str, warnings: Warnings) -> None:
+    """Add a strict error to the warnings; each line of one about YAML is a warning of its own."""
+    if error.startswith(_YAML_ERRORS):
+        for line in error.removeprefix(_YAML_ERRORS).split("\n"):
+            warnings.add(line.strip())
+    else:
         warnings.add(error)
 
 
@@ -204,16 +221,20 @@ def check_namespace(target: Target, obj: Tree) -> None:
 
 def check_name(target: Target, obj: Tree) -> None:
     """Raise BadRequest unless the object has the name in the URL."""
-    name, expected = name_of(obj), target.key.name
+    name = name_of(obj)
+    if name != target.key.name:
+        raise _name_mismatch(name, target.key.name)
+
+
+def _name_mismatch(name: str, expected: str) -> BadRequest:
     if not name:
-        raise BadRequest(
+        return BadRequest(
             f"the name of the object ({expected} based on URL) was undeterminable: "
             "name must be provided"
         )
-    if name != expected:
-        raise BadRequest(
-            f"the name of the object ({name}) does not match the name on the URL ({expected})"
-        )
+    return BadRequest(
+        f"the name of the object ({name}) does not match the name on the URL ({expected})"
+    )
 
 
 def _cannot_be_handled(

@@ -167,10 +167,12 @@ def _write_rules(options: Tree) -> list[FieldError]:
     errors = []
     if len(manager) > _MANAGER_LENGTH:
         errors.append(too_long(Path("fieldManager"), _MANAGER_LENGTH))
-    if not manager.isprintable():
-        errors.append(
-            invalid(Path("fieldManager"), manager, "should only contain printable characters")
-        )
+    position = 0
+    for character in manager:
+        if not character.isprintable():
+            detail = f"invalid character U+{ord(character):04X} (at position {position})"
+            errors.append(invalid(Path("fieldManager"), manager, detail))
+        position += len(character.encode("utf-8", "replace"))
     errors.extend(_dry_run_rules(options))
     validation = options.get("fieldValidation") or ""
     if validation not in _VALIDATIONS:
@@ -250,6 +252,8 @@ def _list_rules(options: Tree) -> list[FieldError]:
 def _watch_rules(options: Tree, match: str) -> list[FieldError]:
     errors = []
     initial = options.get("sendInitialEvents") is not None
+    if not initial and not match and (options.get("resourceVersion") or "0") == "0":
+        errors.extend(_continue_rules(options))  # kube-apiserver sets a match by default
     if initial and match != _NOT_OLDER:
         errors.append(
             forbidden(

@@ -100,6 +100,8 @@ def read_envelope(data: bytes) -> Envelope:
             "provided data does not appear to be a protobuf message, expected prefix "
             f"[{' '.join(str(byte) for byte in MAGIC)}]"
         )
+    if len(data) == len(MAGIC):
+        raise Malformed("empty body")
     fields = _read_fields(data, len(MAGIC))
     type_meta = _read_fields(fields.get(_TYPE_META, b""), 0)
     try:

@@ -114,15 +114,15 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     """
     strategy.prepare_for_create(obj)
     reorder_keys(metadata_of(obj), ObjectMeta)
-    errors = (
-        *validate_new(
-            obj,
-            namespaced=resource.namespaced,
-            check=strategy.check_name,
-            finalizers=strategy.check_finalizers,
-        ),
-        *strategy.validate(obj),
+    metadata_errors = validate_new(
+        obj,
+        namespaced=resource.namespaced,
+        check=strategy.check_name,
+        finalizers=strategy.check_finalizers,
     )
+    errors: Sequence[FieldError] = strategy.validate(obj)
+    if metadata_errors:
+        errors = strategy.with_metadata_errors(metadata_errors, errors)
     _check(obj, resource, merge_errors(errors, list(strategy.declarative_rules.errors(obj))))
     warnings = tuple(strategy.warnings(obj, None))
     strategy.canonicalize(obj)
@@ -195,12 +195,14 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
         share_field(meta, old_meta, "deletionGracePeriodSeconds")
     reorder_keys(meta, ObjectMeta)
     update_errors = strategy.validate_update(new, old)
-    errors = (
-        *validate_updated(
-            new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
-        ),
-        *(error for error in update_errors if not isinstance(error, RatchetedError)),
+    metadata_errors = validate_updated(
+        new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
     )
+    errors: Sequence[FieldError] = [
+        error for error in update_errors if not isinstance(error, RatchetedError)
+    ]
+    if metadata_errors:
+        errors = strategy.with_metadata_errors(metadata_errors, errors)
     _check(new, resource, merge_errors(errors, list(strategy.declarative_rules.errors(new, old))))
     tolerated = (str(error) for error in update_errors if isinstance(error, RatchetedError))
     warnings = (*tolerated, *strategy.warnings(new, old))
@@ -247,6 +249,10 @@ def _check(obj: Tree, resource: Resource, errors: Sequence[FieldError]) -> None:
 # Deletion.
 
 
+_ROOT = "/registry"
+"""What the messages of kube-apiserver leave out of keys."""
+
+
 def check_update_preconditions(
     old: Tree | None, preconditions: Preconditions, *, resource: Resource, name: str, path: str
 ) -> None:
@@ -260,7 +266,8 @@ def check_update_preconditions(
     for field, requested, actual in checks:
         if requested is not None and requested != actual:
             detail = (
-                f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+                f"StorageError: invalid object, Code: 4, Key: {path.removeprefix(_ROOT)}, "
+                "ResourceVersion: 0, "
                 f"AdditionalErrorMsg: Precondition failed: {field} in precondition: {requested}, "
                 f"{field} in object meta: {actual}"
             )

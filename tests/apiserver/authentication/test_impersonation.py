@@ -104,13 +104,14 @@ def test_checks(headers: dict[str, str], checks: list[str]) -> None:
 def test_no_headers() -> None:
     """A request without Impersonate-* headers impersonates no user."""
     assert parse_impersonation({"Accept": "*/*", "If-Match": "x"}) is None
+    assert parse_impersonation({"Impersonate-User": ""}) is None
 
 
 WITHOUT_USER = [
     {"Impersonate-Group": "dev"},
     {"Impersonate-Uid": "7"},
     {"Impersonate-Extra-Scopes": "x"},
-    {"Impersonate-User": ""},
+    {"Impersonate-User": "", "Impersonate-Group": "dev"},
     {"Impersonate-Unknown": "x"},
 ]
 
@@ -120,6 +121,17 @@ def test_refused(headers: dict[str, str]) -> None:
     """The other headers need a user: ignoring them would give the caller's own rights."""
     with pytest.raises(BadRequest, match="without impersonating a user"):
         parse_impersonation(headers)
+
+
+def test_message() -> None:
+    """The message shows the user as Go does."""
+    headers = {"Impersonate-Group": "dev", "Impersonate-Extra-X": "y"}
+    with pytest.raises(BadRequest) as caught:
+        parse_impersonation(headers)
+    assert str(caught.value) == (
+        'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"dev"}, '
+        'Extra:map[string][]string{"x":[]string{"y"}}} without impersonating a user name'
+    )
 
 
 def test_attempts() -> None:

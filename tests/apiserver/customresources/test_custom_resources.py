@@ -163,7 +163,7 @@ def test_status_and_scale(api: Api) -> None:
         ({"spec": []}, 422, 'spec in body must be of type object: "array"'),
         ({"kind": "Other"}, 422, '"a" is invalid: kind: Invalid value: "Other": must be Widget'),
         ({"kind": "WidgetList"}, 422, 'kind: Invalid value: "WidgetList": must be Widget'),
-        ({"kind": None}, 400, "Object 'Kind' is missing in 'unstructured object has no kind'"),
+        ({"kind": None}, 400, "(must be of type Widget): Object 'Kind' is missing in '{\"apiV"),
         ({"apiVersion": "b/v9"}, 400, "API version in the data (b/v9) does not match the expected"),
         ({"apiVersion": None}, 400, "the API version in the data () does not match the expected"),
         ({"spec": {"replicas": 3.5}}, 422, "spec.replicas in body must be of type integer"),

@@ -144,7 +144,7 @@ def test_cel_rules(api: Api) -> None:
         {"rule": "self.low <= self.high", "message": "low must not be above high"},
         {
             "rule": "self.high >= oldSelf.high",
-            "messageExpression": "'not below ' + string(oldSelf.high)",
+            "messageExpression": "'not below %d'.format([oldSelf.high])",
         },
     ]
     spec = {"type": "object", "x-kubernetes-validations": rules,

@@ -156,7 +156,7 @@ def test_dry_run(api, apply, core):
     [
         ({"kind": "Secret"}, "invalid object type: /v1, Kind=Secret"),
         ({"apiVersion": "v2"}, "invalid object type: /v2, Kind=ConfigMap"),
-        ({"apiVersion": None}, "apiVersion"),
+        ({"apiVersion": None}, "invalid object type: /, Kind=ConfigMap"),
         ({"metadata": {"name": "b"}}, "does not match the name on the URL (a)"),
         ({"metadata": []}, "metadata is not an object"),
         ({"oops": 1}, ".oops: field not declared in schema"),

@@ -150,7 +150,8 @@ def test_pods_of_jobs(api, namespace, below, query, warned):
 
 REFUSED = [
     ({"kind": "ConfigMap", "apiVersion": "v1"}, 400,
-     "decoded object cannot be converted to DeleteOptions"),
+     'no kind "ConfigMap" is registered for version "v1" in scheme '
+     '"pkg/apis/meta/internalversion/scheme/register.go:27"'),
     (b"{", 400, None),
     ({"gracePeriodSeconds": "x"}, 400, None),
     ({"dryRun": ["Some"]}, 422, 'Unsupported value: ["Some"]: supported values: "All"'),

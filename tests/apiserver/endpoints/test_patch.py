@@ -163,7 +163,7 @@ def test_missing(api, core):
 
 
 REFUSED = [
-    ("json", b"{", 400, "error decoding patch: unexpected end of JSON input"),
+    ("json", b"{", 400, "invalid JSON patch"),
     ("json", {}, 400, "error decoding patch: json: cannot unmarshal object into Go value of type "
      "[]handlers.jsonPatchOp"),
     ("json", [{"op": "remove", "path": "/nothing"}], 422,
@@ -176,7 +176,7 @@ REFUSED = [
     ("json", [{"op": "test", "path": "", "value": 1}] * 10001, 413,
      "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got "
      "10001"),
-    ("merge", b"[", 400, "error decoding patch: unexpected end of JSON input"),
+    ("merge", b"[", 400, "invalid JSON patch"),
     ("merge", [], 400, "error decoding patch: json: cannot unmarshal array into Go value of type "
      "map[string]interface {}"),
     ("merge", {"data": 1}, 422, None),
@@ -185,7 +185,7 @@ REFUSED = [
     ("merge", {"metadata": {"namespace": "y"}}, 400,
      "the namespace of the provided object does not match the namespace sent on the request"),
     ("merge", {"metadata": None}, 400, None),
-    ("strategic", b"", 400, "unexpected end of JSON input"),
+    ("strategic", b"", 400, "invalid JSON patch"),
     ("strategic", b"nonsense", 400, None),
     ("strategic", {"metadata": {"ownerReferences": [{"name": "x"}]}}, 422, None),
     ("strategic", {"data": {"$patch": "explode"}}, 400,

@@ -265,14 +265,15 @@ def test_streams_need_the_verb_create(make_server, subresource):
             "[]: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified",
         ),
         ("tailLines=a", 400, 'strconv.ParseInt: parsing "a": invalid syntax'),
-        ("tailLines=0&limitBytes=1&follow", 200, ""),
+        ("tailLines=0&limitBytes=1&follow", 204, ""),
+        ("stream=Stdout", 422, "stream: Forbidden: may not be specified"),
     ],
 )
 def test_options_of_logs(api, path, query, status, message):
     """Log options are validated before the pod is examined."""
     response = api.get(f"{path}/log?{query}")
     prefix = 'PodLogOptions "p" is invalid: ' if status == 422 else ""
-    error = response.message if status != 200 else ""
+    error = response.message if status != 204 else ""
     assert (response.status, error) == (status, prefix + message)
 
 

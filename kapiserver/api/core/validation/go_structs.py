@@ -82,6 +82,7 @@ _GO_NAMES = {
     "scaleIO": "ScaleIO",
     "seLinuxChangePolicy": "SELinuxChangePolicy",
     "seLinuxOptions": "SELinuxOptions",
+    "serviceAccount": "DeprecatedServiceAccount",
     "sslEnabled": "SSLEnabled",
     "storageos": "StorageOS",
     "targetWWNs": "TargetWWNs",
@@ -120,7 +121,6 @@ def _go_struct(tree: Tree, type_: type[Type]) -> Tree:
         for flat in _fields(key)
     }
     if type_ is v1.PodSpec:
-        del struct["ServiceAccount"]
         host = {name: struct.pop(name) for name in map(_capitalize, _HOST_NAMESPACE_FIELDS)}
         if struct["SecurityContext"] is not None:
             struct["SecurityContext"] = {**host, **struct["SecurityContext"]}

@@ -15,6 +15,7 @@ from kapiserver.apiserver.endpoints.operations.apply import (
 )
 from kapiserver.apiserver.endpoints.operations.patch import (
     PATCH_TYPES,
+    UndecodablePatch,
     accepted_patches,
     patch_object,
     read_patch,
@@ -46,8 +47,9 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     offloader, validation = server.offloader, field_validation(options)
     try:
         content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
-    except (BadRequest, BadObject):
-        await target.store.get(target.key)  # kube-apiserver reads the object first
+    except (BadRequest, BadObject) as error:
+        if not isinstance(error, UndecodablePatch):
+            await target.store.get(target.key)  # kube-apiserver reads the object first
         raise
     if cost < LARGE and content.type.copies(content.content):
         cost += LARGE

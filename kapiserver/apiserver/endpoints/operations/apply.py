@@ -23,7 +23,7 @@ from kapiserver.api.apply.managed_fields import (
 from kapiserver.api.apply.managed_fields_entries import Manager, managed_fields_of
 from kapiserver.api.apply.merge_schema import schema_of
 from kapiserver.api.errors import BadObject, FieldConflicts
-from kapiserver.api.go_format import quote
+from kapiserver.api.go_format import json_type, quote
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.meta.v1 import ManagedFieldsEntry
 from kapiserver.api.types import Tree, Value
@@ -31,6 +31,7 @@ from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     FieldValidation,
+    add_strict_warnings,
     check_name,
     check_namespace,
     to_hub,
@@ -88,13 +89,17 @@ def _configuration(value: Value, duplicates: str) -> Configuration:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise BadRequest("error decoding patch: the configuration is not an object")
+        raise BadRequest(
+            "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot "
+            f"unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
+        )
     return Configuration(tree=value, duplicates=duplicates)
 
 
+_CBOR = "application/apply-patch+cbor"
 APPLY_TYPES: dict[str, Callable[[bytes], Configuration]] = {
     "application/apply-patch+yaml": _read_yaml,
-    "application/apply-patch+cbor": _read_cbor,
+    _CBOR: _read_cbor,
 }
 """The functions that read a body, by media type."""
 
@@ -142,11 +147,12 @@ def read_configuration(
     try:
         config = APPLY_TYPES[media](data)
     except CodecError as error:
-        raise BadRequest(f"error decoding patch: {error}") from None
+        verb = "decoding" if media == _CBOR else "encoding"
+        raise BadRequest(f"error {verb} patch: {error}") from None
     if config.duplicates and validation == "Strict":
         raise BadRequest(f"error strict decoding patch: {config.duplicates}")
     if config.duplicates and validation == "Warn":
-        warnings.add(config.duplicates)
+        add_strict_warnings(config.duplicates, warnings)
     return config.tree
 
 
@@ -166,14 +172,13 @@ def _check_managers(config: Tree) -> None:
 
 def _check_kind(server: Server, target: Target, config: Tree) -> None:
     """Raise BadRequest or BadObject unless the configuration is of the target's kind."""
-    for name, value in (("kind", config.get("kind")), ("apiVersion", config.get("apiVersion"))):
-        if not isinstance(value, str):
-            raise BadRequest(f"Object '{name.title() if name == 'kind' else name}' is missing")
+    names = [config.get(name) for name in ("apiVersion", "kind")]
+    version_text, kind_text = (name if isinstance(name, str) else "" for name in names)
     metadata = config.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise BadRequest("metadata is not an object")
     try:
-        kind = GroupVersion.parse(config["apiVersion"]).with_kind(config["kind"])
+        kind = GroupVersion.parse(version_text).with_kind(kind_text)
     except ValueError as error:
         raise BadRequest(str(error)) from None
     if kind != target.kind:

@@ -16,6 +16,7 @@ from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.cache.query import Write, WriteResult
+from kapiserver.storage.objects.lifecycle import clear_system_metadata
 
 
 async def create_object(
@@ -28,6 +29,7 @@ async def create_object(
         obj = decode_object(server, target, body, validation, caller.warnings)
         check_namespace(target, obj)
         caller.audit.record_reference(obj)
+        clear_system_metadata(obj)
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kapiserver.api.accessors import uid_of
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
@@ -16,15 +18,24 @@ from kapiserver.apiserver.endpoints.options import check_delete_options, delete_
 from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.status import SUCCESS, details
 from kapiserver.apiserver.target import Target
+from kapiserver.codecs.errors import UnknownKind
 from kapiserver.storage.cache.query import ListQuery, ListResult, WriteResult
+
+_OPTIONS = GroupVersionKind("meta.k8s.io", "v1", "DeleteOptions")
+_SCHEME = 'in scheme "pkg/apis/meta/internalversion/scheme/register.go:27"'
+"""The file in which kube-apiserver creates the scheme of options."""
 
 
 def delete_options(server: Server, target: Target, body: Body) -> Tree:
     """Return the DeleteOptions in a body. Raises CodecError, BadRequest, InvalidObject."""
     # Clients may also send DeleteOptions in the version of the resource.
-    decoded = body.decode(server, target.version.with_kind("DeleteOptions"))
-    if decoded.kind.kind != "DeleteOptions":
-        raise BadRequest("decoded object cannot be converted to DeleteOptions")
+    try:
+        decoded = body.decode(server, _OPTIONS)
+    except UnknownKind as error:
+        raise BadRequest(f"{error} {_SCHEME}") from None
+    kind = decoded.kind
+    if kind.kind != "DeleteOptions":
+        raise BadRequest(f"{NotRegistered.of_kind(kind)} {_SCHEME}")
     return check_delete_options(server, decoded.object)
 
 

@@ -7,6 +7,7 @@ target's kind, the status is 422. Mirrors patchResource of k8s.io/apiserver.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,10 +41,14 @@ from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json
-from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
+from kapiserver.codecs.errors import CodecError, Malformed, UnsupportedMediaType
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree, is_strictly_typed
 from kapiserver.storage.cache.query import Write, WriteResult
+
+
+class UndecodablePatch(BadRequest):
+    """The body of a patch is no JSON, or too large to be decoded."""
 
 
 class Document(Struct, frozen=True):
@@ -55,7 +60,10 @@ class Document(Struct, frozen=True):
 
 def _document(data: bytes) -> Document:
     json.check_value_count(data, MAX_VALUES)
-    value = json.decode_value(data)
+    try:
+        value = json.decode_value(data)
+    except Malformed:
+        raise UndecodablePatch("invalid JSON patch") from None
     return Document(value, json.duplicate_field_errors(data, value))
 
 
@@ -88,8 +96,32 @@ class PatchType(Struct, frozen=True):
     copies: Callable[[Any], bool] = lambda _: False
 
 
-def _result(_patch: Any, result: Value) -> str:
-    return json.encode_value(result).decode()
+def _result(patch: Any, result: Value) -> str:
+    """Format the result of a patch. As in Go, the keys of the objects that were patched are sorted,
+    others keep their order."""
+    return json.encode_value(_sorted_where_patched(patch, result)).decode()
+
+
+def _sorted_where_patched(patch: Any, result: Value) -> Value:
+    if not isinstance(result, dict):
+        return result
+    patched = patch if isinstance(patch, dict) else {}
+    return {
+        name: _sorted_where_patched(patched[name], value)
+        if isinstance(patched.get(name), dict)
+        else value
+        for name, value in sorted(result.items())
+    }
+
+
+def _patched_members(operations: Sequence[Tree]) -> Tree:
+    """Return the objects that JSON patch operations change, as nested members."""
+    members: Tree = {}
+    for operation in operations:
+        parent = members
+        for name in str(operation.get("path")).split("/")[1:-1]:
+            parent = parent.setdefault(name, {})
+    return members
 
 
 def _patch(patch: Any, _result: Value) -> str:
@@ -107,7 +139,7 @@ PATCH_TYPES: dict[str, PatchType] = {
     "application/json-patch+json": PatchType(
         read=json_patch.read,
         apply=lambda obj, patch, _: json_patch.apply(obj, patch),
-        shows=_result,
+        shows=lambda operations, result: _result(_patched_members(operations), result),
         unknown=json_patch.unknown_fields,
         copies=json_patch.copies,
         strict="json patch ",
@@ -194,7 +226,7 @@ def read_patch(type_: PatchType, data: bytes, validation: FieldValidation) -> Pa
     try:
         document = type_.decode(data)
     except CodecError as error:
-        raise BadRequest(f"{type_.undecodable}{error}") from None
+        raise UndecodablePatch(f"{type_.undecodable}{error}") from None
     return patch_of(type_, document, validation)
 
 
@@ -221,7 +253,7 @@ def _apply_patch(
 ) -> Tree:
     """Return the object in the hub version, after patching it or its view. Raises InvalidObject."""
     scheme, view = server.scheme, target.view
-    before = view.read(current) if view else in_version(scheme, current, target.version)
+    before = view.read_to_write(current) if view else in_version(scheme, current, target.version)
     type_ = scheme.type_of(target.kind)
     after = patch.type.apply(before, patch.content, type_)
     unknown: list[str] = []
@@ -233,14 +265,34 @@ def _apply_patch(
         errors = [*patch.strict_errors, *(f"unknown field {quote(path)}" for path in unknown)]
         check_strict(errors, patch.validation, caller.warnings)
     except (CodecError, BadObject, StrictErrors) as error:
-        patch_text = patch.type.shows(patch.content, after)
+        patch_text, problem = patch.type.shows(patch.content, after), str(error)
+        if patch.type.strategic:
+            problem = _of_unstructured(problem)
         raise InvalidObject(
-            group="", kind="", name="", errors=[invalid(Path("patch"), patch_text, str(error))]
+            group="", kind="", name="", errors=[invalid(Path("patch"), patch_text, problem)]
         ) from None
     obj = to_hub(scheme, target, tree)
     check_namespace(target, obj)
     check_name(target, obj)
     return view.write(current, obj) if view else obj
+
+
+_UNMARSHAL = re.compile(r"json: cannot unmarshal (\w+) into Go .*of type ((\[\]|map\[)?\w+\S*)$")
+_GO_KINDS = {"array": "slice", "object": "map", "number": "int64"}
+
+
+def _of_unstructured(problem: str) -> str:
+    """Return the message for a value of the wrong type as Go's converter of unstructured objects
+    has it, which kube-apiserver uses for the result of a strategic merge patch."""
+    match = _UNMARSHAL.match(problem)
+    if match is None or ("." in match[2] and not match[3]):
+        return problem
+    kind, type_ = _GO_KINDS.get(match[1], match[1]), match[2]
+    if match[3]:
+        return f"cannot restore {'map' if match[3] == 'map[' else 'slice'} from {kind}"
+    if match[1] == "number" and type_ == "string":
+        return "cannot convert int64 to string"
+    return f"unrecognized type: {type_}"
 
 
 def _check_kind(server: Server, target: Target, patch: Patch, after: Value) -> Tree:
@@ -249,16 +301,18 @@ def _check_kind(server: Server, target: Target, patch: Patch, after: Value) -> T
     if not isinstance(after, dict):
         raise BadObject(f"couldn't get version/kind; json parse error: {target.kind.kind} expected")
     kind, version = target.kind.kind, target.kind.api_version
-    if after.get("kind") == kind and after.get("apiVersion") == version:
+    kind_sent, version_sent = after.get("kind"), after.get("apiVersion")
+    if kind_sent == kind and version_sent == version:
         return after
-    if patch.type.strategic:
+    has_own_kind = (kind_sent or kind, version_sent or version) == (kind, version)
+    if patch.type.strategic or (target.is_typed and has_own_kind):
         return {**after, "kind": kind, "apiVersion": version}
     try:
-        version_sent = GroupVersion.parse(str(after.get("apiVersion") or ""))
+        group_version = GroupVersion.parse(str(version_sent or ""))
     except ValueError as error:
         raise BadObject(str(error)) from None
     raise BadObject(
-        unconvertible_message(server, target, version_sent.with_kind(str(after.get("kind") or "")))
+        unconvertible_message(server, target, group_version.with_kind(str(kind_sent or "")))
     )
 
 

@@ -66,6 +66,8 @@ async def bind_pod(
     name = name_of(binding)
     if target.key.name and name != target.key.name:
         raise BadRequest("name in URL does not match name in Binding object")
+    if not name:
+        raise BadRequest("Name parameter required.")
     errors = _validate(binding)
     if errors:
         raise InvalidObject(group="", kind="Binding", name=name, errors=errors)

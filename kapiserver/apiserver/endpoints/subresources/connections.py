@@ -24,7 +24,7 @@ from kapiserver.apiserver.proxy.kubelets import (
     kubelet_location,
 )
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import AnyResponse, Response, text_response
+from kapiserver.apiserver.response import AnyResponse, Response
 from kapiserver.apiserver.streaming.local_kubelet import LocalKubelet, PodTarget
 from kapiserver.apiserver.streaming.port_forward import serve_port_forward
 from kapiserver.apiserver.streaming.remote_command import CommandOptions, serve_command
@@ -44,7 +44,7 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     pod = await _pod(target)
     container = _chosen_container(pod, request.parameter("container"))
     if not value_at(pod, "spec", "nodeName"):
-        return text_response("")
+        return Response(status=204, media_type="")
     node, is_endless = await _node(server, pod), bool(options.get("follow"))
     local = _local_kubelet(server, node)
     if local is None:
@@ -189,6 +189,8 @@ def _log_rules(options: Tree) -> Iterator[FieldError]:
         yield forbidden(Path("[]"), detail)  # Go's string form of an empty path
     elif since is not None and since < 1:
         yield invalid(Path("sinceSeconds"), since, "must be greater than 0")
+    if options.get("stream") is not None:  # behind the gate PodLogsQuerySplitStreams
+        yield forbidden(Path("stream"), "may not be specified")
 
 
 def _chosen_container(pod: Tree, container: str) -> str:

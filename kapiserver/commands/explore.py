@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
@@ -157,7 +158,8 @@ def _run(options: argparse.Namespace) -> int:
     if not command:
         raise ValueError("write the operator's command after --")
     logging.getLogger("kapiserver").setLevel(logging.ERROR)  # webhooks fail, requests wait: plans
-    with interrupted_by_sigterm():
+    # Standard output has the report, and nothing that an operator in this process prints.
+    with interrupted_by_sigterm(), contextlib.redirect_stdout(sys.stderr):
         exploration = asyncio.run(
             explore(_setup(options, command), _limits(options), _write_progress)
         )

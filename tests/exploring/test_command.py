@@ -14,8 +14,10 @@ from xml.etree import ElementTree
 import pytest
 
 from kapiserver.cli import main
+from tests.explore.corpus import FOLDER
 
 COPIER = str(Path(__file__).parent / "copier.py")
+SECOND_SECRET = "tests.explore.operators.crashes.second_secret"
 WORKLOAD = """
 steps:
 - apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {copy: "yes"}}, data: {k: v}}
@@ -70,6 +72,21 @@ def test_other_forms(workload: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert explore(workload, *flags, "--output", "junit", operator=operator) == 1
     suite = ElementTree.fromstring(capsys.readouterr().out)
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_what_an_operator_prints(processes: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Standard output has the report alone, also if the operator runs in this process."""
+    workload, plan = str(FOLDER / "workloads" / "create.yaml"), "miss@step::::0@step::::1=databases"
+    operator = ("tests.explore.operators.in_process:run", f"{SECOND_SECRET}:TlsSecrets")
+    flags = ("--crds", str(FOLDER / "crds"), "--in-process", "--processes", processes)
+    plans = ("--plan", f"{plan}.example.com", "--output", "json")
+    assert explore(workload, *flags, *plans, operator=operator) == 0
+    output = capfd.readouterr()
+    assert json.loads(output.out)["done"] == 1
+    assert "the watch of databases ended: 410" in output.err
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
@@ -154,7 +155,7 @@ async def open_worker(setup: Setup) -> AsyncIterator[Worker]:
 
 def _serve(connection: Connection, setup: Setup) -> None:
     ends = contextlib.suppress(KeyboardInterrupt, EOFError, ConnectionError)
-    with ends, interrupted_by_sigterm():
+    with ends, interrupted_by_sigterm(), contextlib.redirect_stdout(sys.stderr):
         asyncio.run(_serve_session(connection, setup))
 
 

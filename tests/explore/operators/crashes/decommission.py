@@ -8,6 +8,7 @@ between the deletion of a member and that of its claim, the claim stays.
 from tests.explore.operators.kube import (
     CLAIMS,
     CONFIG_MAPS,
+    Client,
     Operator,
     child,
     claim,
@@ -18,7 +19,10 @@ from tests.explore.operators.kube import (
 
 class Decommission(Operator):
     watched = (CONFIG_MAPS, CLAIMS)
-    _removed: set[str] = set()
+
+    def __init__(self, client: Client, *, repaired: bool) -> None:
+        super().__init__(client, repaired=repaired)
+        self._removed: set[str] = set()
 
     async def reconcile(self, name: str) -> None:
         database = self.objects.get(name)

@@ -8,6 +8,7 @@ operator (issue 398) lost the deletion of a pod like this.
 from tests.explore.operators.kube import (
     CONFIG_MAPS,
     DATABASES,
+    Client,
     Object,
     Operator,
     Resource,
@@ -22,7 +23,10 @@ LOOK_AGAIN_SECONDS = 1.0
 
 class Members(Operator):
     watched = (CONFIG_MAPS,)
-    _deleted: set[str] = set()
+
+    def __init__(self, client: Client, *, repaired: bool) -> None:
+        super().__init__(client, repaired=repaired)
+        self._deleted: set[str] = set()
 
     def handle(self, resource: Resource, type: str, obj: Object, before: Object | None) -> None:
         if resource == CONFIG_MAPS and type == "DELETED":

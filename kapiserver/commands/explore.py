@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shlex
 import sys
@@ -147,19 +146,16 @@ def _explore(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     import asyncio
-    import logging
 
     from kapiserver.exploring.explore import explore
     from kapiserver.exploring.outputs import OUTPUTS as WRITERS
     from kapiserver.exploring.outputs import Report, count_text
-    from kapiserver.exploring.running.worker import interrupted_by_sigterm
+    from kapiserver.exploring.running.worker import exploring
 
     command = options.operator[options.operator[:1] == ["--"] :]  # later ones are the operator's
     if not command:
         raise ValueError("write the operator's command after --")
-    logging.getLogger("kapiserver").setLevel(logging.ERROR)  # webhooks fail, requests wait: plans
-    # Standard output has the report, and nothing that an operator in this process prints.
-    with interrupted_by_sigterm(), contextlib.redirect_stdout(sys.stderr):
+    with exploring():
         exploration = asyncio.run(
             explore(_setup(options, command), _limits(options), _write_progress)
         )

@@ -32,6 +32,7 @@ class Builder:
         self.history = History()
         self._position = 0
         self._objects: dict[ObjectRef, Tree] = {}
+        self._uids: dict[ObjectRef, str] = {}
         self._marks: list[Mark] = []
         self._requests: list[Request] = []
         self._commits: list[Commit] = []
@@ -83,9 +84,12 @@ class Builder:
     def _commit(self, actor: str, target: ObjectRef, new: Tree | None, request: Request | None):
         old = self._objects.pop(target, None)
         operation = "deleted" if new is None else "created" if old is None else "updated"
+        if operation == "created":
+            earlier = self._uids.get(target)
+            self._uids[target] = f"uid of {target}" if earlier is None else f"{earlier}, again"
         if new is not None:
             new = {"metadata": {}} | new
-            new["metadata"] = {"name": target.name, "uid": f"uid of {target}"} | new["metadata"]
+            new["metadata"] = {"name": target.name, "uid": self._uids[target]} | new["metadata"]
             self._objects[target] = new
         position = self._next()
         if request is not None:

@@ -77,6 +77,22 @@ def test_deletions_of_successors() -> None:
     assert faults(plain, run.build()) == [("deletion", message)]
 
 
+def test_deletions_of_what_was_created_once_more() -> None:
+    """An operator that has seen an old state may create an object once more, and then delete it.
+    What it has created in the plain runs, too, must stay."""
+    plain, run = Builder(), Builder()
+    for builder in (plain, run):
+        builder.operator("create", PVC, {"metadata": {"uid": "first"}})
+        builder.operator("delete", PVC)
+    run.operator("create", PVC, {"metadata": {"uid": "second"}})
+    run.operator("delete", PVC)
+    assert faults(plain, run.build()) == []
+    for builder in (plain, run):
+        builder.operator("create", CM, {"metadata": {"uid": "third"}})
+    run.operator("delete", CM)
+    assert [oracle for oracle, _ in faults(plain, run.build())] == ["deletion", "end state"]
+
+
 def test_deletions_by_another_value() -> None:
     """A value that a plan changes, and changes back, may delete what the plain runs keep."""
     plain, run = Builder(), Builder()

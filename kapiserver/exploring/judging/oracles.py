@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -35,12 +35,14 @@ MIN_GROWTH = 3
 class Reference(Struct, frozen=True, kw_only=True):
     """What the plain runs did.
 
-    deleted     how often the operator deleted an object in one run at most, by normalised name
+    created     how often the operator created an object in one run at most, by normalised name
+    deleted     how often it deleted an object in one run at most, by normalised name
     forbidden   requests that RBAC refused
     tracebacks  the last lines of tracebacks
     """
 
     expectation: Expectation
+    created: Mapping[ObjectRef, int]
     deleted: Mapping[ObjectRef, int]
     forbidden: frozenset[str]
     tracebacks: frozenset[str]
@@ -51,7 +53,8 @@ def learn_reference(histories: Sequence[History], expectation: Expectation) -> R
     names = expectation.names
     return Reference(
         expectation=expectation,
-        deleted=_count_deletions(histories, names),
+        created=_count(map(operator_creations, histories), names),
+        deleted=_count(map(operator_deletions, histories), names),
         forbidden=frozenset(str(request) for history in histories for request in history.forbidden),
         tracebacks=frozenset(line for history in histories for line in tracebacks(history.output)),
     )
@@ -100,11 +103,20 @@ def operator_deletions(history: History) -> list[Commit]:
     return result
 
 
-def _count_deletions(histories: Sequence[History], names: Names) -> dict[ObjectRef, int]:
-    """Return how often the operator deleted an object in one of the histories at most."""
+def operator_creations(history: History) -> list[Commit]:
+    """Return the commits by which the operator created objects."""
+    return [
+        commit
+        for commit in history.commits
+        if commit.operation == "created" and commit.actor == OPERATOR
+    ]
+
+
+def _count(runs: Iterable[Iterable[Commit]], names: Names) -> dict[ObjectRef, int]:
+    """Return how many of the commits of one run are about an object at most."""
     most: Counter[ObjectRef] = Counter()
-    for history in histories:
-        most |= Counter(names.normalise(commit.object) for commit in operator_deletions(history))
+    for commits in runs:
+        most |= Counter(names.normalise(commit.object) for commit in commits)
     return dict(most)
 
 
@@ -116,12 +128,16 @@ def _times(count: int) -> str:
 def _deletions(run: Run) -> Iterator[Fault]:
     """Yield deletions of objects that the operator never deletes in the plain runs, and those of a
     successor: an object of a name that it deletes there, deleted once more. Another value in the
-    custom resource, and its end, may rightly delete what the plain runs keep."""
+    custom resource, and its end, may rightly delete what the plain runs keep. The operator may also
+    delete what it has created once more than in the plain runs, because it did not know better."""
     if run.plan.has("vary"):
         return
     names, allowed = run.reference.expectation.names, run.reference.deleted
     counts: Counter[ObjectRef] = Counter()
+    surplus = _surplus(run)
     for commit in operator_deletions(run.history):
+        if commit.metadata.get("uid") in surplus:
+            continue
         normal = names.normalise(commit.object)
         counts[normal] += 1
         is_generated = normal != commit.object
@@ -139,6 +155,20 @@ def _deletions(run: Run) -> Iterator[Fault]:
             message=f"The operator {what} {commit.object}, which it {usual} in the plain runs.",
             position=commit.position,
         )
+
+
+def _surplus(run: Run) -> set[object]:
+    """Return the uids of the objects that the operator has created more often than it does in the
+    plain runs."""
+    names, usual = run.reference.expectation.names, run.reference.created
+    counts: Counter[ObjectRef] = Counter()
+    uids = set()
+    for commit in operator_creations(run.history):
+        normal = names.normalise(commit.object)
+        counts[normal] += 1
+        if counts[normal] > usual.get(normal, 0):
+            uids.add(commit.metadata.get("uid"))
+    return uids
 
 
 # The end.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import multiprocessing
 import signal
 import sys
@@ -122,12 +123,16 @@ class Worker:
 
 
 @contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end this process like SIGINT until the block ends, so that sessions stop their
-    operators, which have process groups of their own. For the main thread."""
+def exploring() -> Iterator[None]:
+    """Let this process explore until the block ends. SIGTERM ends it like SIGINT, so that sessions
+    stop their operators, which have process groups of their own. What operators in this process
+    print goes to standard error, because standard output is for the report. Servers log errors
+    only, because webhooks that fail and requests that wait are plans. For the main thread."""
+    logging.getLogger("kapiserver").setLevel(logging.ERROR)
     previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     finally:
         signal.signal(signal.SIGTERM, previous)
 
@@ -155,7 +160,7 @@ async def open_worker(setup: Setup) -> AsyncIterator[Worker]:
 
 def _serve(connection: Connection, setup: Setup) -> None:
     ends = contextlib.suppress(KeyboardInterrupt, EOFError, ConnectionError)
-    with ends, interrupted_by_sigterm(), contextlib.redirect_stdout(sys.stderr):
+    with ends, exploring():
         asyncio.run(_serve_session(connection, setup))
 
 

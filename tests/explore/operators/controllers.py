@@ -139,8 +139,9 @@ class _RemoteWatch:
                             self._take(key_value(codec, event.object), event.type == "DELETED")
                 await asyncio.sleep(RETRY_SECONDS)
         except StatusError as error:
-            reason = Compacted if error.code == 410 else Unavailable
-            self._sink.on_closed(reason(str(error)))
+            is_gone = error.code == 410
+            reason = Compacted(self._revision, oldest=self._revision + 1) if is_gone else None
+            self._sink.on_closed(reason or Unavailable(str(error)))
 
     def _take(self, item: KeyValue, is_deleted: bool) -> None:
         """Deliver a change, unless a list has shown it."""

@@ -8,6 +8,7 @@ claims any more.
 
 from tests.explore.operators.kube import (
     CLAIMS,
+    DATABASES,
     STATEFUL_SETS,
     Object,
     Operator,
@@ -17,16 +18,20 @@ from tests.explore.operators.kube import (
     main,
 )
 
+SIZE = "example.com/size"
+
 
 class Resize(Operator):
     watched = (STATEFUL_SETS, CLAIMS)
 
     async def reconcile(self, name: str) -> None:
-        database = self.objects.get(name)
+        # The twin must not go back to the size that an old view of the database shows.
+        get = self.client.get_or_none
+        database = await get(DATABASES, name) if self.repaired else self.objects.get(name)
         if database is None or is_deleting(database):
             return
         size = database["spec"]["storage"]
-        await self.client.create_if_missing(CLAIMS, claim(database, f"data-{name}-0", size))
+        await self.client.create_if_missing(CLAIMS, _claim(database, size))
         current = await self.client.get_or_none(STATEFUL_SETS, name)
         if current and _size(current) != size:
             await self.client.delete(STATEFUL_SETS, name)
@@ -39,14 +44,19 @@ class Resize(Operator):
             await self.client.create_if_missing(STATEFUL_SETS, _stateful_set(database, size))
 
     async def _resize_claim(self, name: str, size: str) -> None:
-        claim = await self.client.get(CLAIMS, f"data-{name}-0")
-        if claim["spec"]["resources"]["requests"]["storage"] != size:
-            patch = {"metadata": {"annotations": {"example.com/size": size}}}
+        if _size(await self.client.get(CLAIMS, f"data-{name}-0")) != size:
+            patch = {"metadata": {"annotations": {SIZE: size}}}
             await self.client.patch(CLAIMS, f"data-{name}-0", patch)
 
 
-def _size(stateful_set: Object) -> str:
-    return stateful_set["metadata"]["annotations"]["example.com/size"]
+def _size(obj: Object) -> str:
+    return obj["metadata"]["annotations"][SIZE]
+
+
+def _claim(database: Object, size: str) -> Object:
+    result = claim(database, f"data-{database['metadata']['name']}-0")
+    result["metadata"]["annotations"] = {SIZE: size}
+    return result
 
 
 def _stateful_set(database: Object, size: str) -> Object:
@@ -58,7 +68,7 @@ def _stateful_set(database: Object, size: str) -> Object:
     }
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
     result = child(database, name, spec=spec)
-    result["metadata"]["annotations"] = {"example.com/size": size}
+    result["metadata"]["annotations"] = {SIZE: size}
     return result
 
 

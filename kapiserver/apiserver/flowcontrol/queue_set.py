@@ -26,10 +26,12 @@ States of a ticket, and who moves it:
     executing -> ended          `finish`; its final seats stay taken for a moment after that
 
 The request at the head of the chosen queue may need more seats than are free. Then nobody is
-dispatched until it fits, or wide requests would starve, but for requests with one seat, of which a
-part of the seats is theirs (`_NARROW_PART`): kube-apiserver has no such part, and lets queues grow
-beyond their length meanwhile. Mirrors fairqueuing/queueset of
-util/flowcontrol of k8s.io/apiserver. Knows no clock: times are seconds that only grow.
+dispatched until it fits, or wide requests would starve, but for requests with one seat. A part of
+the seats is theirs (`_NARROW_PART`), and those of busy users may have it. So the first request of a
+queue may take any free seat, as long as few have done so (`_FIRST_PART`): a user who sends little
+does not wait for the end of others' requests. kube-apiserver has no such parts, and lets queues
+grow beyond their length meanwhile. Mirrors fairqueuing/queueset of util/flowcontrol of
+k8s.io/apiserver. Knows no clock: times are seconds that only grow.
 """
 
 from __future__ import annotations
@@ -55,6 +57,9 @@ from kapiserver.apiserver.user import User
 _NARROW_PART = 4
 """One part of so many of a level's seats is for requests that take one seat. Lists run for long,
 and on one event loop many at once are no faster: they must leave seats for small requests."""
+_FIRST_PART = 8
+"""One part of so many of a level's seats may be taken out of turn by requests with one seat whose
+queue has no other request that executes."""
 _MAX_LOGGED_NAME = 64
 """Letters of a name in the access log."""
 QUEUE_FULL, CONCURRENCY_LIMIT, TIME_OUT = "queue-full", "concurrency-limit", "time-out"
@@ -194,6 +199,8 @@ class QueueSet:
         """The queues with waiting requests; the one that was dispatched last is the last."""
         self._wide_in_use = 0
         """The seats of requests that take several."""
+        self._early: set[Ticket] = set()
+        """The first requests of queues that execute out of turn."""
         self._busy = 0
         """How many queues have requests, waiting or executing."""
         self._arrivals = 0
@@ -301,6 +308,8 @@ class QueueSet:
         assert started is not None
         ticket.seconds = seconds = now - started
         self.executing.remove(ticket)
+        if self._early:
+            self._early.discard(ticket)
         queue, work = ticket.queue, ticket.work
         if queue is not None:
             queue.executing -= 1
@@ -382,19 +391,27 @@ class QueueSet:
             queue = min(self._nonempty, key=_next_end)
             if not self._has_room(queue.waiting[0].work.seats):
                 queue.waiting[0].flow.series.not_accommodated += 1
-                narrow = self._next_narrow_queue()
-                if narrow is None:
+                overtaking = self._overtaking_queue()
+                if overtaking is None:
                     return
-                queue = narrow
+                queue = overtaking
             self._dispatch_from(queue, now)
 
-    def _next_narrow_queue(self) -> Queue | None:
-        """Return the next queue whose first request takes one seat, if the seats for such requests
-        are not taken: then it cannot delay the wide request that waits for other seats."""
-        if self.seats_in_use - self._wide_in_use >= self.limit // _NARROW_PART:
-            return None
-        queues = [queue for queue in self._nonempty if queue.waiting[0].work.seats == 1]
-        return min(queues, key=_next_end, default=None)
+    def _overtaking_queue(self) -> Queue | None:
+        """Return the next queue whose first request may overtake the one that needs more seats. Few
+        may, so that they cannot delay it for ever."""
+        has_narrow = self.seats_in_use - self._wide_in_use < self.limit // _NARROW_PART
+        has_early = len(self._early) < self.limit // _FIRST_PART
+        queues = [
+            queue
+            for queue in self._nonempty
+            if queue.waiting[0].work.seats == 1
+            and (has_narrow or (has_early and not queue.executing))
+        ]
+        overtaking = min(queues, key=_next_end, default=None)
+        if overtaking is not None and not has_narrow:
+            self._early.add(overtaking.waiting[0])
+        return overtaking
 
     def _dispatch_from(self, queue: Queue, now: float) -> None:
         ticket = queue.waiting.pop(0)

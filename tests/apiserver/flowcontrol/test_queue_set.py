@@ -99,6 +99,7 @@ class World:
         assert queue_set.seats_waiting == sum(each.work.seats for each in self.waiting)
         assert queue_set.seats_in_use == sum(queue_set.seats_by_queue().values())
         assert len(queue_set.lingering) == len(self.timers)
+        assert queue_set._early <= queue_set.executing
         assert queue_set._wide_in_use == sum(
             each.work.seats
             for each in (*queue_set.executing, *queue_set.lingering)
@@ -117,6 +118,10 @@ class World:
             narrow = queue_set.seats_in_use - queue_set._wide_in_use
             is_free = narrow < queue_set.limit // 4 and queue_set.seats_in_use < queue_set.limit
             assert not is_free or 1 not in heads
+            has_early = len(queue_set._early) < queue_set.limit // 8
+            if has_early and queue_set.seats_in_use < queue_set.limit:
+                idle = [each for each in queues if each.waiting and not each.executing]
+                assert 1 not in [each.waiting[0].work.seats for each in idle]
             assert not all(map(queue_set._has_room, heads))
         self.level.count_seats()
         series = [flow.series for flow in self.flows]
@@ -136,7 +141,7 @@ steps = st.one_of(
     st.tuples(st.just("finish"), st.integers(0, 50), st.none()),
     st.tuples(st.just("cancel"), st.integers(0, 50), st.none()),
     st.tuples(st.just("advance"), st.integers(0, 100), st.none()),
-    st.tuples(st.just("limit"), st.integers(0, 8), st.none()),
+    st.tuples(st.just("limit"), st.integers(0, 20), st.none()),
     st.tuples(st.just("queues"), st.integers(1, 8), st.none()),
 )
 
@@ -280,6 +285,29 @@ def test_narrow_requests_have_seats_of_their_own() -> None:
         world.arrive(1)
     assert world.queue_set.seats_in_use == 8
     assert len(world.waiting) == 2
+
+
+def test_first_requests_overtake() -> None:
+    """While a wide request waits, others may take free seats if their queues have no request that
+    executes: an eighth of the seats, so that the wide request executes in the end."""
+    world = World(limit=16)
+    world.arrive(0, estimate_of(6))
+    for _ in range(6):
+        world.arrive(1)
+    world.arrive(0, estimate_of(6))
+    wide = world.waiting[0]
+    world.advance(1.0)  # it has waited so long that it is next
+    world.arrive(1)
+    assert [ticket.flow.distinguisher for ticket in world.waiting] == ["0", "1"]
+    for flow in (2, 3, 4):
+        world.arrive(flow)
+    assert [ticket.flow.distinguisher for ticket in world.waiting] == ["0", "1", "4"]
+    world.finish(world.started[-1])
+    assert [ticket.flow.distinguisher for ticket in world.waiting] == ["0", "1"]
+    while wide not in world.started:
+        world.arrive(2)
+        world.finish_oldest()
+        world.check()
 
 
 def test_wider_than_the_level() -> None:

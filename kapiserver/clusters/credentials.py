@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+from collections import ChainMap
 
 from msgspec import Struct
 
@@ -86,16 +87,20 @@ def credentials_of(secret: Tree) -> Credentials:
 
 
 def access_of(
-    credentials: Credentials, management: UnionAuthenticator, issuers: Tree | None
+    credentials: Credentials,
+    management: UnionAuthenticator,
+    issuers: Tree | None,
+    users: dict[str, User],
 ) -> Access:
     """Return who may use a cluster with these credentials.
 
     management  the authenticators of the management cluster
     issuers     the AuthenticationConfiguration of the cluster; None if it has none
+    users       users by token, which a program adds while the cluster is open
     """
     return Access(
         signing_key=credentials.signing_key,
-        users={credentials.token: _ADMINISTRATOR},
+        users=ChainMap({credentials.token: _ADMINISTRATOR}, users),
         issuers=issuers,
         fallback=_Masters(management),
     )

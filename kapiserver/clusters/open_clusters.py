@@ -52,11 +52,10 @@ OnRest: TypeAlias = Callable[[ClusterRecord, float | None], Awaitable[None]]
 class Use:
     """One use of an open cluster, which does not close before `end`."""
 
-    __slots__ = ("_on_end", "handle", "seats", "start_controllers")
+    __slots__ = ("_on_end", "running", "seats")
 
     def __init__(self, running: RunningCluster, seats: Seats, on_end: Callable[[], None]) -> None:
-        self.handle = running.handle
-        self.start_controllers = running.start_controllers
+        self.running = running
         self.seats = seats
         self._on_end: Callable[[], None] | None = on_end
 
@@ -162,7 +161,7 @@ class OpenClusters:
         """Open a cluster so that its controllers work. An error is logged."""
         try:
             use = await self.use(record)
-            use.start_controllers()
+            use.running.start_controllers()
             use.end()
         except Exception as error:
             _log.warning("cluster %s cannot be woken: %s", record.name, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kapiserver.controllers.loop.leader import LEASE
 from kapiserver.storage.errors import QuotaExceeded
 from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
@@ -24,6 +25,8 @@ class QuotaStore(WrappedStore):
         self._prefix = f"{root}/"
         self._own_keys = f"{root}/kapiserver/"
         """The prefix of keys that are no objects."""
+        self._lease = f"{root}/leases/{LEASE.namespace}/{LEASE.name}"
+        """The key of the Lease with which servers of one store elect who runs the controllers."""
         self._limit = limit
         self._counted_for = 0
         """The limit for which the rows were counted."""
@@ -32,13 +35,15 @@ class QuotaStore(WrappedStore):
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
         limit = self._limit()
-        if limit is not None and not key.startswith(self._own_keys):
+        if limit is not None and key != self._lease and not key.startswith(self._own_keys):
             await self._charge(limit)
         return await self._kv.create(key, value, ttl=ttl)
 
     async def _charge(self, limit: int) -> None:
         if self._room <= 0 or limit != self._counted_for:
             objects = await self._count(self._prefix) - await self._count(self._own_keys)
+            if (await self._rows.get(self._lease)).item is not None:
+                objects -= 1
             self._room, self._counted_for = limit - objects, limit
             if self._room <= 0:
                 raise QuotaExceeded(f"exceeded quota: the cluster may have {limit} objects")

@@ -19,13 +19,12 @@ _log = logging.getLogger(__name__)
 class RunningCluster:
     """A cluster that is open.
 
-    handle      responds to a request
+    cluster     its parts
     """
 
     def __init__(self, cluster: Cluster, start: Callable[[], Awaitable[ControllerManager]]) -> None:
         """`start` starts the controllers."""
-        self.handle = cluster.handle
-        self._cluster = cluster
+        self.cluster = cluster
         self._start = start
         self._starting: asyncio.Task[None] | None = None
         self._controllers: ControllerManager | None = None
@@ -43,12 +42,19 @@ class RunningCluster:
     async def _run(self) -> None:
         try:
             self._controllers = await self._start()
-            self._repair = start_repair(self._cluster)
+            self._repair = start_repair(self.cluster)
         except Exception:
-            name = self._cluster.server.cluster_name
+            name = self.cluster.server.cluster_name
             _log.exception(
                 "the controllers of cluster %s do not run until it is opened again", name
             )
+
+    async def controllers(self) -> ControllerManager | None:
+        """Start the controllers, and return their manager; None if they cannot run."""
+        self.start_controllers()
+        assert self._starting is not None
+        await asyncio.wait([self._starting])
+        return self._controllers
 
     @property
     def is_settled(self) -> bool:

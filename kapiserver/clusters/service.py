@@ -25,7 +25,7 @@ from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.health import SERVICE_HOOKS
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.apiserver.user import APISERVER
+from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.clusters.cluster_kind import (
     CLUSTERS,
@@ -98,6 +98,8 @@ class LogicalClusters:
         )
         self._schemes: dict[bool, Scheme] = {}
         """The schemes whose built-in kinds clusters share, by whether they simulate."""
+        self._users: dict[str, dict[str, User]] = {}
+        """The users of `add_user` by token, by the name of their cluster."""
         self._controller: ClusterController | None = None
         self._started = asyncio.Event()
         self._tasks = BackgroundTasks[None]()
@@ -158,9 +160,9 @@ class LogicalClusters:
             request.audit.annotations[ANNOTATION] = record.name
             async with use.seats.take():
                 try:
-                    return await use.handle(request)
+                    return await use.running.cluster.handle(request)
                 finally:
-                    use.start_controllers()
+                    use.running.start_controllers()
         except Exception as error:
             return error_response(self._management.server, request, error)
 
@@ -194,13 +196,14 @@ class LogicalClusters:
         server, root = self._management.server, record.key_root(self._root)
         credentials = await self._running_controller.credentials(record)
         template = await self._templates.get(record.template)
+        users = self._users.setdefault(record.name, {})
         overlay = OverlayStore(self.store, template.shared, root=root)
         limit = functools.partial(self._max_objects, record)
         parts = Parts(
             cluster_name=record.name,
             clock=server.clock,
             kv=QuotaStore(overlay, self.store, root=root, limit=limit),
-            access=access_of(credentials, server.authenticator, self._issuers(record)),
+            access=access_of(credentials, server.authenticator, self._issuers(record), users),
             audit=server.audit,
             encryption=self._management.encryption,
             shared_trees=template.trees,
@@ -216,6 +219,8 @@ class LogicalClusters:
             running = RunningCluster(tenant, functools.partial(self._start, tenant, record))
             stack.push_async_callback(running.stop_controllers)
             yield running
+        if not users:
+            self._users.pop(record.name, None)
 
     def _new_scheme(self, record: ClusterRecord) -> Scheme | None:
         """Return a scheme for a cluster, which shares the built-in kinds of those opened before;
@@ -307,6 +312,24 @@ class LogicalClusters:
         await self._running_controller.wait_for(
             name, lambda record: record is None or record.uid != uid
         )
+
+    @asynccontextmanager
+    async def opened(self, name: str) -> AsyncIterator[RunningCluster]:
+        """Open a cluster, and keep it open until the block ends. Raises KeyError for a name that
+        no ready cluster has, and the errors of opening."""
+        use = await self._open_clusters.use(self._running_controller.records[name])
+        try:
+            yield use.running
+        finally:
+            use.end()
+
+    def add_user(self, name: str, token: str, user: User) -> None:
+        """Let a bearer token name a user of a cluster in this process, until `remove_user`."""
+        self._users.setdefault(name, {})[token] = user
+
+    def remove_user(self, name: str, token: str) -> None:
+        """Forget a token of `add_user`. Idempotent."""
+        self._users.get(name, {}).pop(token, None)
 
     @functools.cached_property
     def _client(self) -> Client:

@@ -310,11 +310,12 @@ def kube_webhook(_kube_namespace: TestNamespace) -> Iterator[Webhooks]:
     """Serves functions as webhooks with certificates of their own, until the test ends, a
     `kapiserver.testing.Webhooks`: `kube_webhook.validating(function, resource="pods")`, `mutating`
     and `conversion`. The error of a function is an error of the test."""
+    from kapiserver.testing.fixtures.cluster_server import ClusterServer
     from kapiserver.testing.fixtures.webhooks import Webhooks
     from kapiserver.testing.server import TestServer
 
     server = _kube_namespace.server
-    if not isinstance(server, TestServer):
+    if not isinstance(server, (TestServer, ClusterServer)):
         pytest.skip("needs a test server, which reaches webhooks of this process")
     with Webhooks(server) as webhooks:
         yield webhooks

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from kapiserver.api.resource_client import StatusError
-from kapiserver.testing import KubeClients, TestCluster, TestClusters, TestServer, TestUser
+from kapiserver.testing import (
+    KubeClients,
+    TestCluster,
+    TestClusters,
+    TestServer,
+    TestUser,
+    Webhooks,
+)
 from kapiserver.testing.control_api.server import ControlApi
 from tests.testing.test_control_api import Control
 
@@ -74,6 +81,32 @@ def test_the_fixtures_of_a_cluster(
     robot = kube_service_account("robot", rules=rules).client.httpx()
     assert robot.get("/api/v1/namespaces/default/pods").status_code == 200
     assert robot.get("/api/v1/namespaces/default/secrets").status_code == 403
+
+
+@pytest.mark.slow
+def test_users_and_webhooks_of_a_cluster(
+    kube_cluster: TestCluster,
+    kube_clusters: TestClusters,
+    kube_user: Callable[..., TestUser],
+    kube_webhook: Webhooks,
+) -> None:
+    """A user and a webhook of the test's cluster are in force at once, and in no other cluster."""
+    other = kube_clusters.create()
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get"]}]
+    alice = kube_user("alice", groups=["devs"], rules=rules)
+    client = alice.client.httpx()
+    assert client.post(MAPS, json={"metadata": {"name": "a"}}).status_code == 201
+    assert client.get("/api/v1/namespaces/default/secrets").status_code == 403
+    headers = {"Authorization": f"Bearer {alice.token}"}
+    assert other.client.httpx().get(MAPS, headers=headers).status_code == 401
+    kube_webhook.validating(lambda request: f"no {request['name']}", resource="configmaps")
+    refused = client.post(MAPS, json={"metadata": {"name": "b"}})
+    assert refused.status_code == 403
+    assert "no b" in refused.json()["message"]
+    admitted = other.client.httpx().post(MAPS, json={"metadata": {"name": "b"}})
+    assert admitted.status_code == 201
+    with pytest.raises(ValueError, match="write configmaps"):
+        kube_webhook.validating(lambda _: None, resource="configmap")
 
 
 @pytest.mark.slow

@@ -36,6 +36,11 @@ class State(Subject):
         """Whether `load` and `dump` wait until the server has settled, because runs must be the
         same."""
 
+    async def wait_for_start(self) -> None:
+        """Return when the state is known to which a reset brings the server back: what is created
+        later does not belong to it. Call it on the server's loop."""
+        await self._start.wait()
+
     @on_server_loop
     async def load_async(self, *sources: Source, namespace: str = "default") -> list[Tree]:
         """Create the objects of manifests, or replace those that exist, with their status; return

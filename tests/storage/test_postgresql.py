@@ -287,6 +287,40 @@ async def test_failover_that_loses_writes(opened: Open, server: Server) -> None:
         assert keys == ["/a/new", "/a/newer", "/a/old"]
 
 
+async def test_own_writes_after_a_failover_that_loses_writes(
+    opened: Open, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Watches end before a server's own writes take the revisions of the lost ones, even if it has
+    not begun to listen again."""
+    monkeypatch.setattr(listener, "RETRY_SECONDS", WAIT_SECONDS)
+    monkeypatch.setattr(listener, "MAX_RETRY_SECONDS", WAIT_SECONDS)
+    async with opened(server.url) as view:
+        await view.create("/a/old", b"")
+    server.stop()
+    shutil.copytree(server.data, server.data.with_name("replica"))
+    server.start()
+    async with opened(server.url) as view:
+        recorder, fresh = Recorder(), Recorder()
+        view.watch("/a/", after=await view.current_revision(), sink=recorder)
+        lost = await view.create("/a/lost", b"")
+        await asyncio.to_thread(server.stop)
+        for _ in range(6000):
+            if view._listener._connection is None:  # it has failed to connect, and pauses
+                break
+            await asyncio.sleep(0.01)
+        server.replace_data(server.data.with_name("replica"))
+        server.start()
+        while True:
+            with suppress(Unavailable):
+                assert await view.create("/a/new", b"") == lost
+                break
+        assert isinstance(await recorder.end(), Compacted)
+        assert [event.key for event in recorder.seen] == ["/a/lost"]
+        view.watch("/a/", after=lost, sink=fresh)
+        await view.create("/a/newer", b"")
+        assert [event.key for event in await fresh.count(1)] == ["/a/newer"]
+
+
 async def test_skipped_revisions(opened: Open, tables: str) -> None:
     """The statements of docs/how-to/postgresql.md make all older revisions count as compacted, and
     later revisions greater than any that a client has seen."""

@@ -13,7 +13,7 @@ its outcome is unknown. Knows no table but those that `layout.py` checks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import asyncpg
@@ -56,16 +56,28 @@ start."""
 class Connections:
     """The connections of one store; they belong to the event loop that opened them."""
 
-    def __init__(self, address: str, *, schema: str, limit: int) -> None:
-        """Take the address of a database, `postgresql://...`. Raises ValueError for an address or
-        parameter that is refused or a limit that is too low, OSError for certificate files that
-        cannot be read."""
+    def __init__(
+        self,
+        address: str,
+        *,
+        schema: str,
+        limit: int,
+        check: Callable[[asyncpg.Connection], Awaitable[None]],
+    ) -> None:
+        """`check` is called with each new connection before it is used, and raises asyncpg's
+        errors. Raises ValueError for an address or parameter that is refused or a limit that is too
+        low, OSError for certificate files that cannot be read.
+
+        address     of a database, `postgresql://...`
+        limit       the maximum number of connections
+        """
         if limit < MIN_CONNECTIONS:
             raise ValueError(
                 f"--postgresql-max-connections={limit}: want {MIN_CONNECTIONS} or more"
             )
         self._connector = Connector(address)
         self._schema = schema
+        self._check = check
         self._outage = _Outage()
         self._reading = Pool(self.connect, limit - OTHER_CONNECTIONS)
         self._writing = Pool(self.connect, 1)
@@ -171,6 +183,7 @@ class Connections:
         connection = await self._connector.connect()
         try:
             await _prepare(connection)
+            await self._check(connection)
         except BaseException:
             connection.terminate()
             raise

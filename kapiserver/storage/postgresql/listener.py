@@ -38,8 +38,7 @@ class Listener:
     """Keeps a connection that listens.
 
     learn_of    gets the newest revision after each write of any server
-    check       looks for missing events while the connection is there. Raises StorageError
-    resume      looks for them after a connection was lost. Raises StorageError
+    check       looks for events of which no message told. Raises StorageError
     """
 
     def __init__(
@@ -48,12 +47,10 @@ class Listener:
         *,
         learn_of: Callable[[int], None],
         check: Callable[[], Awaitable[None]],
-        resume: Callable[[], Awaitable[None]],
     ) -> None:
         self._connections = connections
         self._learn_of = learn_of
         self._check_events = check
-        self._resume = resume
         self._connection: asyncpg.Connection | None = None
         self._lost = asyncio.Event()
         self._is_notified = False
@@ -127,7 +124,7 @@ class Listener:
         while not self._closed:
             try:
                 await self.start()
-                await self._resume()
+                await self._check_events()
             except StorageError as error:
                 if not failures:
                     _log.warning("no events until PostgreSQL answers again: %s", error)

@@ -34,6 +34,12 @@ _STATE = """
 SELECT s.revision AS newest, k.revision AS compacted
 FROM {schema}.state s CROSS JOIN {schema}.compaction k
 """
+_LAST = """
+SELECT s.revision AS newest, n.key AS newest_key, n.checksum AS newest_checksum, l.key, l.checksum
+FROM {schema}.state s
+LEFT JOIN {schema}.log n ON n.revision = s.revision
+LEFT JOIN {schema}.log l ON l.revision = $1
+"""
 _SNAPSHOT = """
     (SELECT revision FROM {schema}.state) AS newest,
     (SELECT revision FROM {schema}.compaction) AS compacted
@@ -121,7 +127,7 @@ class Reader:
         self._expired = fill(_EXPIRED)
         self._forget = fill("DELETE FROM {schema}.expiry WHERE revision = ANY ($1)")
         self._next_expiry = fill("SELECT min(at) AS at FROM {schema}.expiry")
-        self._version = fill("SELECT key, checksum FROM {schema}.log WHERE revision = $1")
+        self._last = fill(_LAST)
 
     async def revision(self) -> Revision:
         """Return the newest revision. One caller at a time."""
@@ -203,10 +209,23 @@ class Reader:
         (row,) = await self._connections.read(self._next_expiry)
         return float("inf") if row["at"] is None else row["at"]
 
-    async def version(self, revision: Revision) -> Version | None:
-        """Return the key and the checksum of what was written at a revision."""
-        rows = await self._connections.read(self._version, revision)
-        return (rows[0]["key"], rows[0]["checksum"]) if rows else None
+    async def newest(self) -> tuple[Revision, Version | None]:
+        """Return the newest revision, and what was written at it."""
+        (row,) = await self._connections.read(self._last, 0)
+        return row["newest"], _version(row["newest_key"], row["newest_checksum"])
+
+    async def seen_by(
+        self, connection: asyncpg.Connection, revision: Revision
+    ) -> tuple[Revision, Version | None, Version | None]:
+        """Return the newest revision that a connection sees, what was written at it, and what was
+        written at `revision`. Raises the errors of asyncpg."""
+        row = await connection.fetchrow(self._last, revision)
+        newest_version = _version(row["newest_key"], row["newest_checksum"])
+        return row["newest"], newest_version, _version(row["key"], row["checksum"])
+
+
+def _version(key: bytes | None, checksum: int) -> Version | None:
+    return None if key is None else (key, checksum)
 
 
 def _check_readable(row: asyncpg.Record, revision: Revision | None) -> Revision:

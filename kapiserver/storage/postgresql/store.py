@@ -6,7 +6,8 @@ PostgreSQL notifies this server. Events are delivered in the order of their revi
 gap: a write whose revision is not the next makes the server read the log first.
 
 After a failover to a server that lacks an acknowledged write, the last event that this server saw
-is not in the log. Then all watches end, so that their clients list again.
+is not in the log. Then all watches end, so that their clients list again. Each new connection is
+checked for that before it is used: the first one may write over the missing revisions.
 
 Knows no SQL (`reader.py`, `write_queue.py` and `layout.py` do) and no object.
 """
@@ -17,6 +18,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+import asyncpg
 from msgspec import Struct
 
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
@@ -85,7 +87,10 @@ class PostgresqlStore(KV):
     def __init__(self, config: PostgresqlConfig, clock: Clock) -> None:
         self._clock = clock
         self._connections = Connections(
-            config.address, schema=config.schema, limit=config.max_connections
+            config.address,
+            schema=config.schema,
+            limit=config.max_connections,
+            check=self._check_history,
         )
         self._reader = Reader(self._connections)
         self._tasks = BackgroundTasks[None]()
@@ -99,6 +104,8 @@ class PostgresqlStore(KV):
             longest_wait=EXPIRY_CHECK_SECONDS,
         )
         self._delivery = Delivery()
+        self._starts = 0
+        """How often the delivery has begun anew."""
         self._last_event: KVEvent | None = None
         """The last event that the watches received, None if they received none."""
         self._start_version: Version | None = None
@@ -117,7 +124,6 @@ class PostgresqlStore(KV):
             self._connections,
             learn_of=self._learn_of,
             check=self._check_events,
-            resume=self._resume,
         )
         self._revision_reads = RevisionReads(self._reader.revision, self._tasks)
         self._closed = False
@@ -128,7 +134,7 @@ class PostgresqlStore(KV):
         try:
             await self._connections.open()
             await self._listener.start()
-            await self._begin_at_newest()
+            self._begin(*await self._reader.newest())
             next_expiry = await self._next_expiry()
         except BaseException:
             self._listener.close()
@@ -195,7 +201,7 @@ class PostgresqlStore(KV):
         """Make an empty store begin at a revision (`storage/kv/copying.py`)."""
         (row,) = await self._connections.maintain(self._begin_load_statement, revision)
         if row["is_begun"]:
-            await self._begin_at_newest()
+            self._begin(*await self._reader.newest())
             self._compacted = revision
         return bool(row["is_begun"])
 
@@ -304,20 +310,20 @@ class PostgresqlStore(KV):
             self._newest_known = after  # nothing is there: the message was of a lost history
 
     async def _start_over(self, error: Compacted) -> None:
-        """End all watches, in one iteration of the event loop, so that no new watch starts in the
-        gap, and continue at the newest revision."""
+        """End all watches, and continue at the newest revision."""
         try:
-            await self._begin_at_newest()
+            newest, newest_version = await self._reader.newest()
         except StorageError:
             self._wake_reader.set()
             return
-        self._delivery.end_all(error)
+        self._begin(newest, newest_version)
+        self._delivery.end_all(error)  # in this turn, so that no new watch starts in the gap
 
-    async def _begin_at_newest(self) -> None:
-        """Deliver events from the newest revision on."""
-        newest = await self.current_revision()
-        self._start_version = await self._reader.version(newest)
+    def _begin(self, newest: Revision, newest_version: Version | None) -> None:
+        """Deliver events from a revision on."""
+        self._starts += 1
         self._newest_known = newest
+        self._start_version = newest_version
         self._last_event = None
         self._delivery.begin(newest)
 
@@ -325,21 +331,23 @@ class PostgresqlStore(KV):
         """Look for events of which no message told."""
         self._learn_of(await self.current_revision())
 
-    async def _resume(self) -> None:
-        """Continue after the last delivered event, if the store still has it."""
-        newest = await self.current_revision()
-        delivered = self._last_event
-        stored = await self._reader.version(delivered.revision if delivered else self.revision)
-        expected = version(delivered) if delivered else self._start_version
-        if newest < self.revision or stored != expected:
-            _log.error(
-                "PostgreSQL has lost writes up to revision %d: it failed over to a server that had "
-                "not received them",
-                self.revision,
-            )
-            await self._start_over(Compacted(self.revision, oldest=newest))
-        else:
-            self._learn_of(newest)
+    async def _check_history(self, connection: asyncpg.Connection) -> None:
+        """Start over if a new connection leads to a server that lacks the last delivered event.
+        Raises the errors of asyncpg."""
+        if not self._starts:
+            return  # the store is being opened
+        revision, event, starts = self.revision, self._last_event, self._starts
+        expected = version(event) if event else self._start_version
+        newest, newest_version, stored = await self._reader.seen_by(connection, revision)
+        if starts != self._starts or (newest >= revision and stored == expected):
+            return
+        _log.error(
+            "PostgreSQL has lost writes up to revision %d: it failed over to a server that had not "
+            "received them",
+            revision,
+        )
+        self._begin(newest, newest_version)
+        self._delivery.end_all(Compacted(revision, oldest=newest))
 
     # Calls.
 

@@ -99,7 +99,7 @@ class LogicalClusters:
         self._schemes: dict[bool, Scheme] = {}
         """The schemes whose built-in kinds clusters share, by whether they simulate."""
         self._users: dict[str, dict[str, User]] = {}
-        """The users of `add_user` by token, by the name of their cluster."""
+        """The users of `add_user` by token, by the uid of their cluster."""
         self._controller: ClusterController | None = None
         self._started = asyncio.Event()
         self._tasks = BackgroundTasks[None]()
@@ -192,11 +192,11 @@ class LogicalClusters:
 
     @asynccontextmanager
     async def _open(self, record: ClusterRecord) -> AsyncIterator[RunningCluster]:
-        record = self._running_controller.records.get(record.name, record)  # the newest settings
+        record = self._newest(record) or record  # its settings may have changed
         server, root = self._management.server, record.key_root(self._root)
         credentials = await self._running_controller.credentials(record)
         template = await self._templates.get(record.template)
-        users = self._users.setdefault(record.name, {})
+        users = self._users.setdefault(record.uid, {})
         overlay = OverlayStore(self.store, template.shared, root=root)
         limit = functools.partial(self._max_objects, record)
         parts = Parts(
@@ -219,8 +219,13 @@ class LogicalClusters:
             running = RunningCluster(tenant, functools.partial(self._start, tenant, record))
             stack.push_async_callback(running.stop_controllers)
             yield running
-        if not users:
-            self._users.pop(record.name, None)
+        if not users or self._newest(record) is None:
+            del self._users[record.uid]
+
+    def _newest(self, record: ClusterRecord) -> ClusterRecord | None:
+        """Return what the object of a cluster says now; None if it is gone."""
+        newest = self._running_controller.records.get(record.name)
+        return newest if newest is not None and newest.uid == record.uid else None
 
     def _new_scheme(self, record: ClusterRecord) -> Scheme | None:
         """Return a scheme for a cluster, which shares the built-in kinds of those opened before;
@@ -263,7 +268,7 @@ class LogicalClusters:
 
     def _max_objects(self, record: ClusterRecord) -> int | None:
         """Return the quota of a cluster as it is now."""
-        return self._running_controller.records.get(record.name, record).max_objects
+        return (self._newest(record) or record).max_objects
 
     async def _on_rest(self, record: ClusterRecord, due: float | None) -> None:
         await self._running_controller.on_rest(record, due)
@@ -324,12 +329,16 @@ class LogicalClusters:
             use.end()
 
     def add_user(self, name: str, token: str, user: User) -> None:
-        """Let a bearer token name a user of a cluster in this process, until `remove_user`."""
-        self._users.setdefault(name, {})[token] = user
+        """Let a bearer token name a user of a cluster in this process, until `remove_user` or the
+        deletion of the cluster. Raises KeyError for a name that no cluster has."""
+        uid = self._running_controller.records[name].uid
+        self._users.setdefault(uid, {})[token] = user
 
     def remove_user(self, name: str, token: str) -> None:
         """Forget a token of `add_user`. Idempotent."""
-        self._users.get(name, {}).pop(token, None)
+        record = self._running_controller.records.get(name)
+        if record is not None:
+            self._users.get(record.uid, {}).pop(token, None)
 
     @functools.cached_property
     def _client(self) -> Client:

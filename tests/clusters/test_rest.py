@@ -351,7 +351,7 @@ def test_a_closed_cluster_is_freed() -> None:
             access = await served.clusters.create("a")
             await use(served, access)
             (place,) = served.clusters._open_clusters._places.values()
-            stores = weakref.ref(place.ready.result()._cluster.server.stores)
+            stores = weakref.ref(place.ready.result().cluster.server.stores)
             del place
             gc.disable()
             try:

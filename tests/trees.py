@@ -116,6 +116,17 @@ def kinds(scheme: Scheme, *, wire: bool = False) -> Iterator[GroupVersionKind]:
                     yield version.with_kind(f"{kind.__name__}List")
 
 
+def kinds_by_version(
+    scheme: Scheme, *, wire: bool = False
+) -> dict[GroupVersion, list[GroupVersionKind]]:
+    """The kinds of `kinds`, for tests of a version each: the work for one kind is less than that of
+    pytest for a test."""
+    by_version: dict[GroupVersion, list[GroupVersionKind]] = {}
+    for kind in kinds(scheme, wire=wire):
+        by_version.setdefault(kind.group_version, []).append(kind)
+    return by_version
+
+
 def objects(scheme: Scheme, kind: GroupVersionKind) -> st.SearchStrategy[Tree]:
     """Complete canonical objects of a kind, with kind and apiVersion."""
     head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}

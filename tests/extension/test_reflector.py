@@ -117,6 +117,7 @@ def test_parameters(server: HttpsServer, monkeypatch: pytest.MonkeyPatch) -> Non
     """A kind of parameters is followed from its first use on, until others are used; one that the
     host does not serve is looked up again after a while. New objects are read from the host."""
     monkeypatch.setattr(reader, "MAX_PARAM_KINDS", 1)
+    monkeypatch.setattr(reader, "SYNC_SECONDS", 60.0)  # the machine may be busy
     names = {"ConfigMap": "configmaps", "Secret": "secrets"}
     resources = [{"name": name, "kind": kind, "namespaced": True} for kind, name in names.items()]
     answers = {

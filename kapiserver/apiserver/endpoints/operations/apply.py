@@ -67,7 +67,7 @@ class Configuration(Struct, frozen=True):
 def _read_yaml(data: bytes) -> Configuration:
     """Read YAML; JSON is decoded by the JSON decoder, which is many times faster. Raises
     CodecError."""
-    if data.lstrip()[:1] == b"{":
+    if _is_like_json(data) and not (len(data) > _MAX_KEY and _LONG_KEY.search(data)):
         try:
             json.check_value_count(data, MAX_VALUES)
             value = json.decode_value(data)
@@ -79,6 +79,15 @@ def _read_yaml(data: bytes) -> Configuration:
     document = yaml.decode_first_document(data)
     lines = "\n".join(document.duplicates)
     return _configuration(document.value, f"yaml: unmarshal errors:\n{lines}" if lines else "")
+
+
+_MAX_KEY = 1024
+_LONG_KEY = re.compile(rb'"(?:[^"\\]|\\.){1023,}+"\s*:')
+"""Keys of more than 1,024 characters, quotes included, are no keys in YAML, and so none in JSON."""
+
+
+def _is_like_json(data: bytes) -> bool:
+    return data.lstrip()[:1] == b"{"
 
 
 def _read_cbor(data: bytes) -> Configuration:
@@ -125,8 +134,6 @@ async def apply_configuration(
         merged, entries = _merge(
             fields, live, configuration, manager, now, options.get("force") is True
         )
-        if live is None:
-            _check_new(target, config)
         is_kubectl = target.view is None and manager == last_applied.MANAGER
         if is_kubectl and last_applied.ANNOTATION in annotations_of(merged):
             annotated = copy.deepcopy(merged)
@@ -134,7 +141,7 @@ async def apply_configuration(
             merged = merged if annotated == merged else annotated
         if current is not None and merged is live and entries == managed_fields_of(live):
             return current
-        return _to_hub(server, target, configuration, merged, entries)
+        return _to_hub(server, target, configuration, merged, entries, is_new=live is None)
 
     write = Write(may_create=not target.subresource, conditional=names_version(config), cost=cost)
     return await guaranteed_update(server, target, caller, options, change, write)
@@ -147,13 +154,21 @@ def read_configuration(
     try:
         config = APPLY_TYPES[media](data)
     except CodecError as error:
-        verb = "decoding" if media == _CBOR else "encoding"
-        raise BadRequest(f"error {verb} patch: {error}") from None
+        raise BadRequest(f"{_undecodable(media, data)}: {error}") from None
     if config.duplicates and validation == "Strict":
         raise BadRequest(f"error strict decoding patch: {config.duplicates}")
     if config.duplicates and validation == "Warn":
         add_strict_warnings(config.duplicates, warnings)
     return config.tree
+
+
+def _undecodable(media: str, data: bytes) -> str:
+    # kube-apiserver converts YAML for the audit event first, unless it looks like JSON.
+    if media == _CBOR:
+        return "error decoding patch"
+    if _is_like_json(data):
+        return "error decoding patch: error converting YAML to JSON"
+    return "error encoding patch"
 
 
 def _check_managers(config: Tree) -> None:
@@ -227,7 +242,13 @@ def _conflicts_without(error: FieldConflicts, allowed: Fields) -> dict[Manager, 
 
 
 def _to_hub(
-    server: Server, target: Target, config: Tree, merged: Tree, entries: list[Tree]
+    server: Server,
+    target: Target,
+    config: Tree,
+    merged: Tree,
+    entries: list[Tree],
+    *,
+    is_new: bool,
 ) -> Tree:
     """Return the merged object in the hub version, with defaults and managedFields set. Raises
     BadRequest."""
@@ -236,6 +257,8 @@ def _to_hub(
         tree = decode_tree(server.scheme.type_of(kind), merged, [])
     except CodecError as error:
         raise _not_typed(config, str(error)) from None
+    if is_new:
+        _check_new(target, config)
     obj = to_hub(server.scheme, target, tree)
     check_namespace(target, obj)
     check_name(target, obj)

@@ -1,20 +1,24 @@
 """The operators of the corpus: each has one fault, and a twin without it.
 
 A case names the operator's program, the workload that it runs, what has to be done to it so that
-the fault shows, and a text that the report of the fault has. `python -m tests.explore.corpus NAME`
-explores one operator and its twin and prints both reports.
+the fault shows, and a text that the report of the fault has. `python -m tests.explore.corpus`
+explores the operators in Python, or their twins, and prints a line for each.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.explore.operators.kube import Operator
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent.parent
@@ -204,12 +208,40 @@ def python_command(case: Case) -> list[str]:
     return [sys.executable, "-m", f"tests.explore.operators.{module}"]
 
 
+def in_process_words(case: Case) -> list[str]:
+    """Return what runs an operator in plain Python in the process of the server."""
+    name = f"tests.explore.operators.{case.name.replace('/', '.')}"
+    classes = [
+        value
+        for value in vars(import_module(name)).values()
+        if isinstance(value, type) and issubclass(value, Operator) and value.__module__ == name
+    ]
+    return ["tests.explore.operators.in_process:run", f"{name}:{classes[-1].__name__}"]
+
+
 def main() -> None:
-    (case,) = (case for case in CASES if case.name == sys.argv[1])
-    for repaired in (False, True):
-        report = run_case(case, python_command(case), repaired=repaired, more=sys.argv[2:])
-        print(f"{'twin' if repaired else 'operator'}: {report.status} in {report.seconds:.0f} s")
-        print(report.text)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="the cases; default: all in Python")
+    parser.add_argument("--twins", action="store_true", help="explore the twins")
+    parser.add_argument("--in-process", action="store_true", help="without processes, if possible")
+    parser.add_argument("--reports", action="store_true", help="print the whole reports")
+    options = parser.parse_args()
+    for case in CASES:
+        if case.language in (NODE, GO) or (options.names and case.name not in options.names):
+            continue
+        # The earlier version of an operator is a command.
+        runs_here = (
+            options.in_process and case.language == PYTHON and "--before" not in case.options
+        )
+        command = in_process_words(case) if runs_here else python_command(case)
+        more = ("--in-process",) if runs_here else ()
+        report = run_case(case, command, repaired=options.twins, more=more)
+        is_found = report.shows(case)
+        result = ("found" if is_found else "not found") if report.status else "no report"
+        plans = report.text.splitlines()[-1]
+        print(f"{case.name}: {result} in {report.seconds:.0f} s; {plans}", flush=True)
+        if options.reports:
+            print(report.text)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from kapiserver.storage.etcd import gateway
 from kapiserver.storage.etcd.gateway_json import GatewayCodec
 from kapiserver.storage.etcd.transport import Call, Codec, EtcdError
 from kapiserver.storage.etcd.wire import WireCodec
+from kapiserver.storage.kv.contract import KVEvent, Revision
 
 CALLS: dict[str, Callable[[Codec], Call[Any]]] = {
     "range": lambda codec: codec.range(b"/a"),
@@ -131,6 +132,50 @@ def test_any_transaction(header: tuple[int, int, int, int], succeeded: bool) -> 
     message += encode_delimited(3, encode_delimited(2, b""))
     response = WireCodec("").put_if(b"/a", b"v", expected=3).decode(message)
     assert (response.succeeded, response.revision) == (succeeded, header[2])
+
+
+@st.composite
+def events(draw: st.DrawFn) -> tuple[KVEvent, bytes]:
+    """An event, and its message: a put or a deletion, with a lease or the old value or without."""
+    key, value = draw(st.binary(max_size=200)), draw(st.binary(max_size=200))
+    created, revision, version, lease = (draw(NUMBERS) for _ in range(4))
+    is_deleted = draw(st.booleans())
+    pair = encode_delimited(1, key) if key else b""
+    pair += b"" if is_deleted else b"\x10" + encode_varint(created)
+    pair += b"\x18" + encode_varint(revision)
+    pair += b"" if is_deleted else b"\x20" + encode_varint(version)
+    pair += encode_delimited(5, value) if value and not is_deleted else b""
+    pair += b"\x30" + encode_varint(lease) if draw(st.booleans()) else b""
+    message = (b"\x08\x01" if is_deleted else b"") + encode_delimited(2, pair)
+    previous = draw(st.one_of(st.none(), st.binary(min_size=1, max_size=9)))
+    if previous is not None:
+        message += encode_delimited(3, encode_delimited(5, previous))
+    text = key.decode(errors="surrogateescape")
+    event = KVEvent(text, Revision(revision), None if is_deleted else value, previous)
+    return event, message
+
+
+@given(
+    header=st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+    watch_id=st.integers(0, 300),
+    fragment=st.booleans(),
+    sent=st.lists(events(), max_size=3),
+)
+def test_any_events(
+    header: tuple[int, int, int, int],
+    watch_id: int,
+    fragment: bool,
+    sent: list[tuple[KVEvent, bytes]],
+) -> None:
+    """The events of a watch are read with every key, value, revision, lease and old value."""
+    numbers = tuple(encode_varint(number) for number in header)
+    message = encode_delimited(1, b"\x08%b\x10%b\x18%b\x20%b" % numbers)
+    message += b"\x10" + encode_varint(watch_id) if watch_id else b""
+    message += b"\x38\x01" if fragment else b""
+    message += b"".join(encode_delimited(11, each) for _, each in sent)
+    response = WireCodec("").watch(b"/a", b"/b", start=3, previous=True).decode(message)
+    assert list(response.events) == [event for event, _ in sent]
+    assert response.fragment == fragment
 
 
 @pytest.mark.parametrize("codec", [WireCodec("/x"), GatewayCodec("/x")], ids=["grpc", "gateway"])

@@ -58,6 +58,13 @@ _PAIR_AFTER_KEY = re.compile(
 """A KeyValue as etcd writes it, from its key to its value: create_revision, mod_revision, version
 and the length of the value. A lease may follow the value."""
 
+_EVENTS_START = re.compile(
+    rb"\x0a[\x00-\x7f]\x08%b\x10%b\x18%b\x20%b(?:\x10%b)?(?=\x5a)" % ((_ANY_VARINT,) * 5)
+)
+"""A WatchResponse with events, up to the first of them: a ResponseHeader, and watch_id."""
+_EVENT_OF_PUT = re.compile(rb"\x5a(?:%b)\x12(?:%b)\x0a([\x00-\x7f])" % (_ANY_VARINT, _ANY_VARINT))
+"""WatchResponse.events, up to the key of a put: the sizes of Event, KeyValue and key."""
+
 Fields = list[tuple[int, int | bytes]]
 
 
@@ -257,6 +264,8 @@ class WireCodec:
 
     @_decoder
     def _watch_response(self, data: bytes) -> WatchResponse:
+        if puts := self._puts(data):
+            return WatchResponse(puts)
         events: list[KVEvent] = []
         other_fields: dict[int, int | bytes] = {}
         for number, value in _fields(data):
@@ -269,6 +278,30 @@ class WireCodec:
             cancelled = _bytes(other_fields.get(6)).decode(errors="replace") or "cancelled"
         compacted = Revision(_number(other_fields.get(5)))
         return WatchResponse(events, cancelled, compacted, bool(other_fields.get(7)))
+
+    def _puts(self, data: bytes) -> list[KVEvent] | None:
+        """Return the events of a response that has nothing but puts without a lease, in a third of
+        the time of `_fields`. None: it has something else, or is malformed."""
+        if not (match := _EVENTS_START.match(data)) or match.end() < 2 + data[1]:
+            return None
+        events: list[KVEvent] = []
+        at, size = match.end(), len(data)
+        while at < size:
+            if not (event := _EVENT_OF_PUT.match(data, at)):
+                return None
+            key_end = event.end() + event[1][0]
+            if not (pair := _PAIR_AFTER_KEY.match(data, key_end)):
+                return None
+            value_at = pair.end()
+            at = value_at + (read_varint(data, pair.start(2))[0] if pair[2] else 0)
+            # The sizes of the event and of the pair end where the value ends, else it has more.
+            length, start = read_varint(data, event.start() + 1)
+            if start + length != at:
+                return None
+            key = self._key(data[event.end() : key_end])
+            revision = Revision(read_varint(data, pair.start(1))[0])
+            events.append(KVEvent(key, revision, data[value_at:at], None))
+        return events if at == size else None
 
     @_decoder
     def _revision(self, data: bytes) -> Revision:

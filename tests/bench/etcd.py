@@ -66,9 +66,9 @@ class Ours:
     async def replay(self, start: int) -> int:
         count = 0
         watch = self._codec.watch(PREFIX, END, start=start, previous=False)
-        async with self._client.stream(watch) as responses:
-            async for response in responses:
-                count += len(response.events)
+        async with self._client.stream(watch) as batches:
+            async for responses in batches:
+                count += sum(len(response.events) for response in responses)
                 if count >= KEYS:
                     break
         return count

@@ -263,8 +263,7 @@ async def test_windows_for_responses(monkeypatch: pytest.MonkeyPatch) -> None:
             peer.send(headers(3, OK), *(data(3, message(bytes(245))) for _ in range(4)))
             peer.send(frames.frame(frames.PING, 0, 0, bytes(8)))
             assert (await peer.read()).kind == frames.PING  # nothing is acknowledged
-            for _ in range(4):
-                assert await anext(stream) == bytes(245)
+            assert await anext(stream) == [bytes(245)] * 4
             update = await peer.read()
             assert (update.kind, update.stream) == (frames.WINDOW_UPDATE, 3)
             assert int.from_bytes(update.payload) == 1000
@@ -348,12 +347,13 @@ async def test_streams() -> None:
             body = message(b"one") + message(b"") + message(b"three" * 2000)
             peer.send(headers(1, OK), *(data(1, body[at : at + 7]) for at in range(0, 700, 7)))
             peer.send(data(1, body[700:]), headers(1, DONE, end=True))
-            assert [content async for content in stream] == [b"one", b"", b"three" * 2000]
+            contents = [content async for batch in stream for content in batch]
+            assert contents == [b"one", b"", b"three" * 2000]
         async with transport.stream(peers.url, "s/watch", b"", "") as stream:
             await peer.request()
             status = [(b"grpc-status", b"14"), (b"grpc-message", b"no leader")]
             peer.send(headers(3, OK), data(3, message(b"one")), headers(3, status, end=True))
-            assert await anext(stream) == b"one"
+            assert await anext(stream) == [b"one"]
             with pytest.raises(Unavailable, match="leader"):
                 await anext(stream)
         async with transport.stream(peers.url, "s/watch", b"", "") as stream:

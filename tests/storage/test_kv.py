@@ -298,6 +298,21 @@ async def test_progress(store: KV) -> None:
     assert recorder.keys() == ["/a/x"]
 
 
+async def test_progress_up_to_a_revision(store: KV) -> None:
+    """A progress that is requested up to a revision covers it, whatever keys it is of. Up to one
+    that does not exist yet, it covers what there is."""
+    recorder = Recorder()
+    watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)
+    await store.create("/a/x", b"")
+    for future in (0, 1000):
+        revision = await store.create(f"/b/{future}", b"")
+        watch.request_progress(after(revision, future))
+        await recorder.wait_until(
+            lambda revision=revision: recorder.progressed and recorder.progressed[-1] >= revision
+        )
+    assert recorder.keys() == ["/a/x"]
+
+
 async def test_compaction(store: KV) -> None:
     """Compaction removes versions that only older revisions show, and keeps the others."""
     first = await store.create("/a/x", b"one")

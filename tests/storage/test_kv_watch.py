@@ -51,7 +51,10 @@ class Busy:
     def remove_watch(self, watch: KVWatch) -> None:
         self.watch = None
 
-    def call_when_current(self, callback: Callable[[], None]) -> None:
+    def call_when_delivered(
+        self, callback: Callable[[], None], revision: Revision | None = None
+    ) -> None:
+        assert revision is None
         callback()
 
 

@@ -28,8 +28,8 @@ from contextvars import Context
 from operator import attrgetter
 
 from kapiserver.api.selectors import EqualityTerm, Selection
-from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache, entries_in_scope
+from kapiserver.storage.cache.entry import Entry, entries_in_scope
+from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.concurrency.subscriptions import Subscription
 from kapiserver.storage.concurrency.time_slice import TimeSlice

@@ -15,17 +15,15 @@ encoding. Mirrors storage/cacher of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
-import functools
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Protocol
 
 from msgspec import Struct
 
 from kapiserver.api.types import Tree
-from kapiserver.storage.cache.entry import Entry, EntryCodec
+from kapiserver.storage.cache.entry import Entry, EntryCodec, entries_in_scope, entry_path
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
@@ -52,8 +50,6 @@ WAIT_SECONDS = 3.0
 """Seconds to wait for a revision that the cache has not received."""
 PROGRESS_REQUEST_SECONDS = 0.1
 """Interval of progress requests while waiting."""
-
-_path = attrgetter("path")
 
 
 class CachedEvent:
@@ -180,11 +176,13 @@ class WatchCache:
     async def wait_for_revision(self, revision: Revision) -> bool:
         """Wait for a revision; return False on timeout. Raises Unavailable."""
         await self.wait_ready()
+        if revision > self.revision:
+            self.request_progress(revision)  # other resources may have all the events up to it
         if revision <= self.revision:
             return True
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((revision, reached))
-        self._poll_progress(reached, self._clock.now() + WAIT_SECONDS)
+        self._poll_later(revision, reached, self._clock.now() + WAIT_SECONDS)
         try:
             await asyncio.wait([reached])
             if reached.cancelled():
@@ -196,17 +194,22 @@ class WatchCache:
         # If the cache was stopped while we waited, fill it again for the remaining waiters.
         return self._watch is not None or await self.wait_for_revision(revision)
 
-    def _poll_progress(self, reached: asyncio.Future[None], deadline: float) -> None:
-        """Request progress until a wait has ended, which ends at its deadline. The request is
-        repeated, because another server may be about to write the revision."""
-        if reached.done():
-            return
-        if self._clock.now() >= deadline:
-            reached.cancel()
-            return
-        self.request_progress()
-        poll_again = functools.partial(self._poll_progress, reached, deadline)
-        self._clock.call_later(PROGRESS_REQUEST_SECONDS, poll_again)
+    def _poll_later(
+        self, revision: Revision, reached: asyncio.Future[None], deadline: float
+    ) -> None:
+        """Request progress again until a wait has ended, which ends at its deadline: another server
+        may be about to write the revision."""
+
+        def poll() -> None:
+            if reached.done():
+                return
+            if self._clock.now() >= deadline:
+                reached.cancel()
+                return
+            self.request_progress(revision)
+            self._clock.call_later(PROGRESS_REQUEST_SECONDS, poll)
+
+        self._clock.call_later(PROGRESS_REQUEST_SECONDS, poll)
 
     @property
     def is_filled(self) -> bool:
@@ -217,10 +220,11 @@ class WatchCache:
         """Notify a listener of events, until the subscription is cancelled."""
         return self._listeners.subscribe(listener)
 
-    def request_progress(self) -> None:
-        """Request a progress notification of the store's watch."""
+    def request_progress(self, revision: Revision | None = None) -> None:
+        """Request a progress notification of the store's watch: of the events up to a revision, or
+        of all writes acknowledged before the call."""
         if self._watch is not None:
-            self._watch.request_progress()
+            self._watch.request_progress(revision)
 
     async def _fill(self) -> None:
         try:
@@ -310,7 +314,7 @@ class WatchCache:
         if path in self._expected:
             self._forget_expected(path, lambda expected: 0 < expected.revision <= revision)
         entries = self._entries
-        at = bisect_left(entries, path, key=_path)
+        at = bisect_left(entries, path, key=entry_path)
         if entry is None:
             if previous is not None:
                 del entries[at], self._index[path]
@@ -488,12 +492,3 @@ class WatchCache:
 def _size(event: CachedEvent) -> int:
     # The new entry is a current object, or the previous entry of the next event.
     return EVENT_COST + (0 if event.previous is None else len(event.previous.value))
-
-
-def entries_in_scope(entries: list[Entry], scope: str, start: str = "") -> list[Entry]:
-    """Return the entries below a prefix, or of one key, from the key `start` on."""
-    start_index = bisect_left(entries, max(scope, start), key=_path)
-    if not scope.endswith("/"):  # one key
-        return [entry for entry in entries[start_index : start_index + 1] if entry.path == scope]
-    end_index = bisect_left(entries, scope[:-1] + "0", key=_path)  # "0" follows "/"
-    return entries[start_index:end_index]

@@ -113,8 +113,9 @@ class EtcdClient:
         return await self._call_endpoints(call, _WRITE, (_NotProcessed,))
 
     @asynccontextmanager
-    async def stream(self, call: Call[T]) -> AsyncGenerator[AsyncIterator[T]]:
-        """Open a stream and yield its responses. Raises Unavailable, EtcdError, Corrupt."""
+    async def stream(self, call: Call[T]) -> AsyncGenerator[AsyncIterator[Sequence[T]]]:
+        """Open a stream and yield its responses, those together that arrive together. Raises
+        Unavailable, EtcdError, Corrupt."""
         endpoint = self._endpoint
         try:
             await self._ensure_login()
@@ -123,7 +124,7 @@ class EtcdClient:
             async with opening as stream:
                 self._streams[stream] = endpoint
                 try:
-                    yield (call.decode(message) async for message in stream)
+                    yield ([call.decode(each) for each in messages] async for messages in stream)
                 finally:
                     del self._streams[stream]
         except EtcdError as error:

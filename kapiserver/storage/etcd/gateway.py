@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import io
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
@@ -179,10 +179,10 @@ class GatewayMessageStream:
         self._buffer = bytearray()
         self._searched = 0
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[Sequence[bytes]]:
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> Sequence[bytes]:
         """Return the result of the next message. Raises Unavailable, EtcdError."""
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
@@ -195,7 +195,7 @@ class GatewayMessageStream:
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._searched = 0
-        return _result(line)
+        return (_result(line),)
 
     def close(self) -> None:
         """Close the connection of the stream. Idempotent."""

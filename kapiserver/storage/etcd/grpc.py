@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from struct import Struct
 from urllib.parse import unquote, urlsplit
@@ -106,16 +105,16 @@ class GrpcMessageStream(_ResponseStream):
         super().__init__(NEVER)
         self._connection = connection
         self._buffer = bytearray()
-        self._messages: deque[bytes] = deque()
+        self._messages: list[bytes] = []
         self._queued = 0
         self._waiter: asyncio.Future[None] | None = None
         self._finished = False
         self._error: Exception | None = None
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[Sequence[bytes]]:
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> Sequence[bytes]:
         while not self._messages:
             if self._error is not None:
                 raise self._take_error()
@@ -123,12 +122,11 @@ class GrpcMessageStream(_ResponseStream):
                 raise StopAsyncIteration
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        message = self._messages.popleft()
-        self._queued -= len(message)
-        if self.paused and self._queued <= MAX_QUEUED_BYTES:
+        messages, self._messages, self._queued = self._messages, [], 0
+        if self.paused:
             self.paused = False
             self._connection.acknowledge(self)
-        return message
+        return messages
 
     def _take_error(self) -> Exception:
         """Return the error and forget it: the frame of `__anext__`, which raises it, refers to this

@@ -57,6 +57,7 @@ from kapiserver.storage.kv.contract import (
     Watch,
 )
 from kapiserver.storage.kv.delivery import Delivery
+from kapiserver.storage.kv.delivery_waits import GRACE_SECONDS, DeliveryWaits
 from kapiserver.storage.kv.prefix import prefix_end
 from kapiserver.storage.kv.revision_reads import RevisionReads
 from kapiserver.storage.kv.watch import KVWatch
@@ -71,8 +72,6 @@ PAGE = 1000
 """Keys per call, so that parsing a response does not block the event loop."""
 SILENT_STREAM_SECONDS = 5.0
 """Seconds after which a stream that misses a known revision is replaced."""
-GRACE_SECONDS = 0.05
-"""How long to wait for a revision before PROGRESS_KEY is written."""
 STREAM_CHECK_SECONDS = 10.0
 """Interval of checks that the stream still delivers all events."""
 RETRY_SECONDS = 0.2
@@ -114,11 +113,10 @@ class EtcdStore(KV):
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery()
         self._compacted = Revision(0)
-        self._callbacks: list[Callable[[], None]] = []
         self._tasks = BackgroundTasks[None]()
+        self._waits = DeliveryWaits(self._tasks, self._make_current)
         self._stream: asyncio.Task[None] | None = None
         self._revision_reads = RevisionReads(self._read_revision, self._tasks)
-        self._catching_up = False
         self._leases: dict[int, _Lease] = {}
         self._closed = False
 
@@ -204,6 +202,7 @@ class EtcdStore(KV):
         if self._closed:
             return
         self._closed = True
+        self._waits.stop()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -231,13 +230,13 @@ class EtcdStore(KV):
         try:
             async with (
                 asyncio.timeout(HISTORY_SECONDS),
-                self._watch_stream(after, previous=previous) as responses,
+                self._watch_stream(after, previous=previous) as batches,
                 self._event_if_idle(),
             ):
-                async for response in responses:
-                    matching = (e for e in response.events if e.key.startswith(prefix))
+                async for batch in batches:
+                    matching = (e for e in batch if e.key.startswith(prefix))
                     events += (e for e in matching if e.revision <= until)
-                    received = response.events[-1].revision if response.events else after
+                    received = batch[-1].revision if batch else after
                     if received >= until or len(events) >= limit:
                         return HistoryPage(events, min(received, until))
         except TimeoutError as error:
@@ -248,57 +247,70 @@ class EtcdStore(KV):
         """Stop delivering events to the watch."""
         self._delivery.remove(watch)
 
-    def call_when_current(self, callback: Callable[[], None]) -> None:
-        """Call back when the stream has delivered the events of all acknowledged writes."""
-        self._callbacks.append(callback)
-        if not self._catching_up:
-            self._catching_up = True
-            self._tasks.start(self._catch_up())
+    def call_when_delivered(
+        self, callback: Callable[[], None], revision: Revision | None = None
+    ) -> None:
+        """Call back when the stream has delivered the events up to a revision, or these do not
+        come; None: those of all acknowledged writes."""
+        if revision is None:
+            self._tasks.start(self._call_when_current(callback))
+        else:
+            self._waits.add(revision, callback)
+
+    async def _call_when_current(self, callback: Callable[[], None]) -> None:
+        with suppress(StorageError):
+            revision = await self.current_revision()
+            if revision <= self.revision:
+                callback()
+            else:
+                self._waits.add(revision, callback)
 
     # The watch stream.
 
     @asynccontextmanager
     async def _watch_stream(
         self, after: Revision, *, previous: bool = False
-    ) -> AsyncGenerator[AsyncIterator[WatchResponse]]:
-        """Stream all events after a revision. Raises Compacted, Unavailable."""
+    ) -> AsyncGenerator[AsyncIterator[Sequence[KVEvent]]]:
+        """Stream all events after a revision, those together that arrive together. Raises
+        Compacted, Unavailable."""
         call = self._codec.watch(
             self._progress_key, self._range_end, start=after + 1, previous=previous
         )
         try:
             async with self._etcd.stream(call) as responses:
-                yield self._watch_responses(responses, after)
+                yield self._batches(responses, after)
         except EtcdError as error:
             raise self._translate_error(error, after) from error
 
-    async def _watch_responses(
-        self, responses: AsyncIterator[WatchResponse], after: Revision
-    ) -> AsyncIterator[WatchResponse]:
-        incomplete: Sequence[KVEvent] = ()  # events whose revision the next fragment may continue
-        async for response in responses:
-            if response.compacted:
-                raise Compacted(after, oldest=response.compacted)
-            if response.cancelled:
-                self._etcd.drop_token()
-                raise Unavailable(f"etcd: the watch was ended: {response.cancelled}")
-            if incomplete:
-                response.events = [*incomplete, *response.events]
-                incomplete = ()
-            if response.fragment and response.events:
-                last = response.events[-1].revision
-                incomplete = [event for event in response.events if event.revision == last]
-                response.events = response.events[: -len(incomplete)]
-            yield response
+    async def _batches(
+        self, batches: AsyncIterator[Sequence[WatchResponse]], after: Revision
+    ) -> AsyncIterator[Sequence[KVEvent]]:
+        incomplete: list[KVEvent] = []  # events whose revision the next fragment may continue
+        async for responses in batches:
+            events, incomplete = incomplete, []
+            for response in responses:
+                if response.compacted:
+                    raise Compacted(after, oldest=response.compacted)
+                if response.cancelled:
+                    self._etcd.drop_token()
+                    raise Unavailable(f"etcd: the watch was ended: {response.cancelled}")
+                events += response.events
+            if responses[-1].fragment and events:
+                last = events[-1].revision
+                incomplete = [event for event in events if event.revision == last]
+                events = events[: -len(incomplete)]
+            yield events
 
     async def _run_stream(self) -> None:
         """Dispatch events to all watches for ever, and reopen the stream when it breaks."""
         pause = RETRY_SECONDS
         while True:
             try:
-                async with self._watch_stream(self.revision) as responses:
-                    async for response in responses:
-                        if response.events:
-                            self._delivery.deliver(response.events)
+                async with self._watch_stream(self.revision) as batches:
+                    async for events in batches:
+                        if events:
+                            self._delivery.deliver(events)
+                            self._waits.delivered(self.revision)
                             pause = RETRY_SECONDS
             except Compacted as error:
                 # Disconnected for longer than history is kept: end all watches, in one iteration of
@@ -317,23 +329,11 @@ class EtcdStore(KV):
         """Detect a silent stream even while no caller reads."""
         while True:
             await asyncio.sleep(STREAM_CHECK_SECONDS)
-            self.call_when_current(lambda: None)
+            self.call_when_delivered(lambda: None)
 
-    async def _catch_up(self) -> None:
-        """Wait until the stream is current, then call the waiting callbacks."""
-        try:
-            while self._callbacks:
-                callbacks, self._callbacks = self._callbacks, []
-                with suppress(Unavailable):
-                    await self._wait_current()
-                for callback in callbacks:
-                    callback()
-        finally:
-            self._catching_up = False
-
-    async def _wait_current(self) -> None:
+    async def _make_current(self) -> None:
         """Wait until the stream has delivered all events so far; replace it on timeout."""
-        if await self._wait_for_revision(await self.current_revision(), GRACE_SECONDS):
+        if self.revision >= await self.current_revision():
             return
         # The revision may be of a key outside our prefix.
         if (

@@ -6,7 +6,7 @@ the bytes to one endpoint. Knows no list of endpoints, no login and no retry (`c
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -114,9 +114,10 @@ class Codec(Protocol):
 
 
 class MessageStream(Protocol):
-    """The encoded responses of a stream, as long as it is open."""
+    """The encoded responses of a stream, as long as it is open. Each step of an iteration waits for
+    one, and yields all that have arrived by then."""
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[Sequence[bytes]]:
         """Iterate until the server ends the stream. Raises ResponseLost, and the error of
         `refusal`."""
 

@@ -90,8 +90,10 @@ class Watch(Protocol):
     def cancel(self) -> None:
         """End the watch. Calls `on_closed(None)` before it returns, and nothing afterwards."""
 
-    def request_progress(self) -> None:
-        """Request a call of `on_progress`."""
+    def request_progress(self, revision: Revision | None = None) -> None:
+        """Request a call of `on_progress` when the events up to a revision were delivered, or do
+        not come; None: those of all writes acknowledged before this call. If they were delivered
+        already, it may be called before this method returns."""
 
 
 class KV(Protocol):

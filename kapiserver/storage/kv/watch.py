@@ -52,9 +52,11 @@ class WatchSource(Protocol):
     def remove_watch(self, watch: KVWatch) -> None:
         """Stop delivering events to the watch."""
 
-    def call_when_current(self, callback: Callable[[], None]) -> None:
-        """Call back in a later iteration of the event loop, when the watches have received every
-        event of the writes acknowledged before this call."""
+    def call_when_delivered(
+        self, callback: Callable[[], None], revision: Revision | None = None
+    ) -> None:
+        """Call back when the watches have received every event up to a revision, or these do not
+        come; None: of the writes acknowledged before this call."""
 
 
 class KVWatch:
@@ -79,10 +81,13 @@ class KVWatch:
     def cancel(self) -> None:
         self.end(None)
 
-    def request_progress(self) -> None:
-        self._progress_requested = True
-        if self._live:
-            self._source.call_when_current(self._progress)
+    def request_progress(self, revision: Revision | None = None) -> None:
+        if not self._live:
+            self._progress_requested = True
+        elif revision is not None and revision <= self._source.revision:
+            self._progress()
+        else:
+            self._source.call_when_delivered(self._progress, revision)
 
     def receive(self, events: Sequence[KVEvent]) -> None:
         """Deliver or buffer a batch of live events."""
@@ -114,7 +119,7 @@ class KVWatch:
             self._cursor = matching[-1].revision
             self._deliver(matching)
         if self._progress_requested:
-            self._source.call_when_current(self._progress)
+            self._source.call_when_delivered(self._progress)
 
     def _add_to_buffer(self, events: Sequence[KVEvent]) -> None:
         self._buffer += events
@@ -144,8 +149,7 @@ class KVWatch:
             self.end(Unavailable("the sink of this watch failed"))
 
     def _progress(self) -> None:
-        if self._progress_requested and not self._ended:
-            self._progress_requested = False
+        if not self._ended:
             # This watch has received everything that the store has delivered.
             self._sink.on_progress(self._source.revision)
 

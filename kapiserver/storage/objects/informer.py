@@ -20,9 +20,9 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
-from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.cache.entry import Entry, ObjectKey, entries_in_scope
 from kapiserver.storage.cache.offload import Offloader
-from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache, entries_in_scope
+from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.concurrency.subscriptions import Subscription
 from kapiserver.storage.concurrency.time_slice import TimeSlice

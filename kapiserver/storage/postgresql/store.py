@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import asyncpg
 from msgspec import Struct
@@ -42,6 +43,7 @@ from kapiserver.storage.kv.contract import (
     Watch,
 )
 from kapiserver.storage.kv.delivery import Delivery
+from kapiserver.storage.kv.delivery_waits import DeliveryWaits
 from kapiserver.storage.kv.expiry import Expiry
 from kapiserver.storage.kv.revision_reads import RevisionReads
 from kapiserver.storage.kv.watch import HISTORY_PAGE, KVWatch
@@ -116,6 +118,7 @@ class PostgresqlStore(KV):
         )
         self._begin_load_statement = self._connections.statement(BEGIN_LOAD)
         self._load_statement = self._connections.statement(LOAD)
+        self._waits = DeliveryWaits(self._tasks, self._make_current)
         self._newest_known = Revision(0)
         """The newest revision that any message told of; greater than `revision` while events are
         to be read from the log."""
@@ -216,6 +219,7 @@ class PostgresqlStore(KV):
         self._closed = True
         self._listener.close()
         self._expiry.stop()
+        self._waits.stop()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -245,18 +249,26 @@ class PostgresqlStore(KV):
         """Stop delivering events to the watch."""
         self._delivery.remove(watch)
 
-    def call_when_current(self, callback: Callable[[], None]) -> None:
-        """Call back when the events of all acknowledged writes, of any server, were delivered."""
-        self._tasks.start(self._call_when_current(callback))
+    def call_when_delivered(
+        self, callback: Callable[[], None], revision: Revision | None = None
+    ) -> None:
+        """Call back when the events up to a revision were delivered, or do not come; None: those of
+        all acknowledged writes, of any server."""
+        if revision is None:
+            self._tasks.start(self._call_when_current(callback))
+        else:
+            self._waits.add(revision, callback)
 
     async def _call_when_current(self, callback: Callable[[], None]) -> None:
-        try:
-            revision = await self.current_revision()
-        except StorageError:
-            return
+        with suppress(StorageError):
+            await self._make_current()
+            callback()
+
+    async def _make_current(self) -> None:
+        """Wait until the events of all acknowledged writes were delivered."""
+        revision = await self.current_revision()
         self._learn_of(revision)
         await self._delivery.wait_for(revision)
-        callback()
 
     # Events.
 
@@ -276,6 +288,7 @@ class PostgresqlStore(KV):
     def _deliver(self, events: Sequence[KVEvent]) -> None:
         self._last_event = events[-1]
         self._delivery.deliver(events)
+        self._waits.delivered(self.revision)
 
     async def _run_reading(self) -> None:
         """Read the events of other servers from the log, until the store is closed."""

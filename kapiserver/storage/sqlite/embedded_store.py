@@ -241,7 +241,11 @@ class EmbeddedStore(KV):
         """Stop delivering events to the watch."""
         self._watches.discard(watch)
 
-    def call_when_current(self, callback: Callable[[], None]) -> None:
+    def call_when_delivered(
+        self,
+        callback: Callable[[], None],
+        revision: Revision | None = None,  # noqa: ARG002 - a future one is the caller's to wait for
+    ) -> None:
         """Call back in the next iteration: events of acknowledged writes were delivered already."""
         self._loop.call_soon(callback)
 

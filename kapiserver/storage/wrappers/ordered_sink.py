@@ -65,10 +65,10 @@ class OrderedSink:
             self.watch.cancel()
         self.on_closed(None)
 
-    def request_progress(self) -> None:
+    def request_progress(self, revision: Revision | None = None) -> None:
         """Request a call of `on_progress`."""
         if self.watch is not None:
-            self.watch.request_progress()
+            self.watch.request_progress(revision)
 
     @property
     def is_waiting(self) -> bool:

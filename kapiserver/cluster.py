@@ -262,6 +262,7 @@ def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistr
         identifiers=parts.identifiers,
         root=config.store.key_root,
         event_ttl=config.store.event_ttl,
+        workers=config.serving.workers,
         encryption=basis.encryption_rules,
         shared_trees=parts.shared_trees,
         hooks=functools.partial(_store_hooks, config, basis.codecs, basis.offloader),

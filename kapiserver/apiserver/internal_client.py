@@ -44,7 +44,7 @@ from kapiserver.apiserver.user import User
 from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.event_stream import InitialEventsEnd
 from kapiserver.storage.cache.query import ListResult
-from kapiserver.storage.cache.watch_fanout import VisibleEvent
+from kapiserver.storage.cache.visible_events import VisibleEvent
 from kapiserver.storage.concurrency.clock import wait
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 

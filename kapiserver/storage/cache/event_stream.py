@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.cache.visible_events import VisibleEvent, visible_event
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
-from kapiserver.storage.cache.watch_fanout import MAX_PENDING_EVENTS, VisibleEvent, visible_event
+from kapiserver.storage.cache.watch_fanout import MAX_PENDING_EVENTS
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Expired
 from kapiserver.storage.kv.contract import Revision

@@ -26,7 +26,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
 from contextvars import Context
-from typing import NamedTuple
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import Selection
@@ -34,7 +33,8 @@ from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.group_index import GroupIndex
 from kapiserver.storage.cache.large_frames import LargeFrames
 from kapiserver.storage.cache.offload import Offloader
-from kapiserver.storage.cache.query import EventType, Framer, WatchSink
+from kapiserver.storage.cache.query import Framer, WatchSink
+from kapiserver.storage.cache.visible_events import visible_event
 from kapiserver.storage.cache.watch_backlogs import LAGGING_BYTES, WatchBacklogs
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
 from kapiserver.storage.concurrency.clock import Clock, Timer
@@ -55,32 +55,12 @@ MAX_PENDING_EVENTS = 20_000
 MAX_PAUSE_SECONDS = 0.02
 """After each round of deliveries the pump pauses as long as the round took, up to this limit.
 Events that arrive meanwhile are delivered together, and fan-out takes at most half of the event
-loop's time."""
+loop's time. A worker has a part of the watchers: its round and pause take as long as those of one
+process with all of them, so that as many events are delivered together."""
 MIN_PAUSE_SECONDS = 0.002
 BOOKMARK_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
-
-
-class VisibleEvent(NamedTuple):
-    """An event as the watchers of one selection see it."""
-
-    kind: EventType
-    entry: Entry
-
-
-def visible_event(event: CachedEvent, selection: Selection) -> VisibleEvent | None:
-    """Return an event as a selection sees it, or None: an object that starts to match is ADDED,
-    one that stops matching is DELETED."""
-    new, old = event.entry, event.previous
-    if not selection.selects_everything:
-        if new is not None and not new.is_selected(selection):
-            new = None
-        if old is not None and not old.is_selected(selection):
-            old = None
-    if new is not None:
-        return VisibleEvent("ADDED" if old is None else "MODIFIED", new)
-    return None if old is None else VisibleEvent("DELETED", event.deleted_entry)
 
 
 class Watcher:
@@ -201,8 +181,11 @@ class WatcherGroup:
 class WatchFanout:
     """All watchers of one resource; a `CacheListener` of its watch cache."""
 
-    def __init__(self, cache: WatchCache, clock: Clock, backlogs: WatchBacklogs) -> None:
+    def __init__(
+        self, cache: WatchCache, clock: Clock, backlogs: WatchBacklogs, *, workers: int = 1
+    ) -> None:
         self._cache = cache
+        self._workers = workers
         self._backlogs = backlogs
         self._clock = clock
         self._groups: dict[str, GroupIndex[WatcherGroup]] = {}
@@ -258,15 +241,17 @@ class WatchFanout:
     def end_all(self) -> None:
         """Close every stream, so that clients resume."""
         self._pending.clear()
-        # A copy, because each end changes the groups.
-        watchers = [
+        for watcher in [*self._live_watchers(), *self._starting]:
+            watcher.end()
+
+    def _live_watchers(self) -> list[Watcher]:
+        """Return all watchers that are live: a copy, because each end changes the groups."""
+        return [
             watcher
             for groups in self._groups.values()
             for group in groups
             for watcher in group.watchers
         ]
-        for watcher in [*watchers, *self._starting]:
-            watcher.end()
 
     # Catching up.
 
@@ -376,7 +361,9 @@ class WatchFanout:
                     batch, self._pending = self._pending, []
                     for group, events in self._matching_groups(batch).items():
                         await self._deliver(group, events)
-                    pause = min(self._clock.now() - round_start, MAX_PAUSE_SECONDS)
+                    own = self._clock.now() - round_start
+                    of_all = own * self._workers
+                    pause = min(of_all, MAX_PAUSE_SECONDS) + min(of_all - own, MAX_PAUSE_SECONDS)
                     if pause > MIN_PAUSE_SECONDS:
                         await asyncio.sleep(pause)
                 else:
@@ -458,9 +445,7 @@ class WatchFanout:
         frames: dict[Hashable, bytes] = {}
         watchers = [
             watcher
-            for groups in self._groups.values()
-            for group in groups
-            for watcher in group.watchers
+            for watcher in self._live_watchers()
             if watcher.bookmarks and watcher.sent_revision <= revision
         ]
         for count, watcher in enumerate(watchers, 1):

@@ -23,9 +23,10 @@ from kapiserver.storage.cache.event_stream import InitialEventsEnd, WatchStart, 
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import Framer, ListQuery, ListResult, WatchQuery, WatchSink
 from kapiserver.storage.cache.value_index import ValueIndex
+from kapiserver.storage.cache.visible_events import VisibleEvent
 from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
 from kapiserver.storage.cache.watch_cache import WatchCache
-from kapiserver.storage.cache.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
+from kapiserver.storage.cache.watch_fanout import Watcher, WatcherGroup, WatchFanout
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.errors import Corrupt, CorruptList, CorruptObject, NotFound
 from kapiserver.storage.kv.contract import KV
@@ -59,6 +60,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     """The parts that the stores of all resources share.
 
     converting  the store `kv` itself if it converts the objects of this resource, else None
+    workers     the processes that share the clients of this server
     """
 
     kv: KV
@@ -69,6 +71,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     offloader: Offloader
     watch_backlogs: WatchBacklogs
     converting: ConvertingStore | None = None
+    workers: int = 1
 
 
 class CachedResource:
@@ -104,7 +107,9 @@ class CachedResource:
             context.kv, codec, self.cache, self.index, context.load_token_codec, context.offloader
         )
         self.informer = Informer(self.cache, codec, context.clock, context.offloader)
-        self.fanout = WatchFanout(self.cache, context.clock, context.watch_backlogs)
+        self.fanout = WatchFanout(
+            self.cache, context.clock, context.watch_backlogs, workers=context.workers
+        )
 
 
 class ResourceReader:

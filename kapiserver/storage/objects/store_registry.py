@@ -129,6 +129,7 @@ class StoreRegistry:
         root: str = ROOT,
         event_ttl: int = EVENT_TTL,
         encoding_cache_bytes: int = DEFAULT_BYTES,
+        workers: int = 1,
         encryption: EncryptionRules | None = None,
         shared_trees: SharedTrees | None = None,
         hooks: Callable[[StoreRegistry], StoreHooks] = lambda _: StoreHooks(),
@@ -155,6 +156,7 @@ class StoreRegistry:
             load_token_codec=self._token_codec.load,
             offloader=offloader,
             watch_backlogs=self.watch_backlogs,
+            workers=workers,
         )
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
         """The stores, by `Resource.store_key`."""

@@ -30,8 +30,8 @@ PERCENTILES = {f"p{percent:g} ms": percent for percent in (1, 5, 10, 25, 50, 75,
 COUNTED_CONNECTIONS = 1
 """Connections of a window with a number of requests. With several of them, how many requests share
 a write to the disk or a turn of the event loop would depend on what else the machine does."""
-_LIST_NAMESPACE = "bench-list"
-_WATCH_NAMESPACE = "bench-watch"
+LIST_NAMESPACE = "bench-list"
+WATCH_NAMESPACE = "bench-watch"
 _FOLDER = Path(__file__).parent
 
 
@@ -141,10 +141,10 @@ async def put(target: Target, seconds: float, *, count: int) -> Figures:
 async def seed_pods(target: Target, count: int) -> Figures:
     """Create pods and their status; existing ones are kept."""
     async with connections(target, 16) as opened:
-        await ensure_namespace(opened[0], _LIST_NAMESPACE)
+        await ensure_namespace(opened[0], LIST_NAMESPACE)
 
         async def make(connection: Connection, number: int) -> None:
-            await create_pod(connection, number, namespace=_LIST_NAMESPACE)
+            await create_pod(connection, number, namespace=LIST_NAMESPACE)
 
         with target.window() as window:
             await spread(opened, range(count), make)
@@ -167,7 +167,7 @@ def continue_token(response: Response, accept: str) -> str:
 async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Figures:
     """LIST all seeded pods at once, or in pages if the query has a limit."""
     async with connections(target, 1) as (connection,):
-        url = path("pods", namespace=_LIST_NAMESPACE) + query
+        url = path("pods", namespace=LIST_NAMESPACE) + query
         size = 0
         with target.window() as window:
             token = ""
@@ -221,9 +221,11 @@ def cost(target: Target, window: Window, unit: str, requests: int) -> Figures:
 
 
 @asynccontextmanager
-async def _watchers(
+async def watchers(
     target: Target, count: int, seconds: float
 ) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Watches of the ConfigMaps in WATCH_NAMESPACE, in the process `watchfan`. The caller tells it
+    the number of changes and the sum of their marks."""
     program = _FOLDER / "watchfan"
     source = _FOLDER / "watchfan.c"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
@@ -232,13 +234,13 @@ async def _watchers(
         )
         assert await build.wait() == 0, "watchfan needs gcc and OpenSSL's headers (libssl-dev)"
     async with connections(target, 1) as (connection,):
-        await ensure_namespace(connection, _WATCH_NAMESPACE)
+        await ensure_namespace(connection, WATCH_NAMESPACE)
         for number in range(10):
             body = configmap(f"w-{number}")
-            await connection.request("POST", path("configmaps", namespace=_WATCH_NAMESPACE), body)
-        response = await connection.request("GET", path("configmaps", namespace=_WATCH_NAMESPACE))
+            await connection.request("POST", path("configmaps", namespace=WATCH_NAMESPACE), body)
+        response = await connection.request("GET", path("configmaps", namespace=WATCH_NAMESPACE))
     revision = orjson.loads(response.body)["metadata"]["resourceVersion"]
-    url = f"{path('configmaps', namespace=_WATCH_NAMESPACE)}?watch=1&resourceVersion={revision}"
+    url = f"{path('configmaps', namespace=WATCH_NAMESPACE)}?watch=1&resourceVersion={revision}"
     process = await asyncio.create_subprocess_exec(
         program, target.host, str(target.port), url, str(count), str(seconds), target.ca_file,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -256,7 +258,7 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
     After the window closes, wait for the events under way: each watcher must get each event once.
     """
     marks: list[int] = []
-    async with _watchers(target, count, seconds) as process, connections(target, 8) as opened:
+    async with watchers(target, count, seconds) as process, connections(target, 8) as opened:
         free: asyncio.Queue[Connection] = asyncio.Queue()
         for opened_connection in opened:
             free.put_nowait(opened_connection)
@@ -266,7 +268,7 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
             body = configmap(f"w-{number % 10}")
             marks.append(time.time_ns())
             body["data"]["level"] = f"TS={marks[-1]};"
-            url = path("configmaps", f"w-{number % 10}", namespace=_WATCH_NAMESPACE)
+            url = path("configmaps", f"w-{number % 10}", namespace=WATCH_NAMESPACE)
             response = await connection.request("PUT", url, body)
             assert response.status == 200, response
             free.put_nowait(connection)

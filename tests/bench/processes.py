@@ -65,6 +65,20 @@ def resident_mib(pids: Sequence[int]) -> float:
     return total / 1024
 
 
+def proportional_mib(pids: Sequence[int]) -> float:
+    """Memory in MiB, in which a page that several processes share counts once: forked workers share
+    what they have not written to since the fork."""
+    total = 0
+    for pid in tree(pids):
+        try:
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1])
+        except OSError:
+            continue
+    return total / 1024
+
+
 def _busy_seconds() -> float:
     fields = [
         int(jiffies) for jiffies in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]

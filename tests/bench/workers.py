@@ -1,12 +1,16 @@
-"""How reads, writes and watches scale with the worker processes of `--workers`, over etcd.
+"""What the worker processes of `--workers` cost, over etcd and PostgreSQL.
 
-    python -m tests.bench.workers [--workers 2] [--rounds 3] [--seconds 2]
+    python -m tests.bench.workers [--storage etcd] [--workers 4] [--rounds 5] [--pods 10000]
 
-Two servers, with one worker and with several, each over an etcd of its own, are loaded in turns.
-CPU is that of all processes of the server for each request or event. Where it is equal, a machine
-with a core for each worker serves so many times as much; what each worker does again, such as the
-decoding of an event for its own cache, shows as a ratio above 1. Requests per second are limited
-by the client, which runs on the same machine.
+Two servers, with one worker and with several, each over a store of its own, have the same mixed
+load in turns (`tests/bench/mixed_load.py`). The table has the CPU of all processes of a server for
+each request or event on top of that load, as the median of the rounds, and the ratio of each
+round's pair: the median with the lowest and the highest. Where it is 1, a machine with a core for
+each worker serves so many times as much. What each worker does again, such as the receipt of an
+event for its own cache, is the rest.
+
+Memory is that of servers that start over one store with many pods, when all workers have listed
+them. A page that several processes share counts once.
 """
 
 from __future__ import annotations
@@ -15,84 +19,123 @@ import argparse
 import asyncio
 import statistics
 import tempfile
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 from tests.bench import measures, servers
-from tests.bench.client import JSON, Target
-from tests.bench.measures import Figures
+from tests.bench.client import JSON, PROTOBUF, Connection, Target, connections, spread
+from tests.bench.mixed_load import ADDED, CONNECTIONS, WATCHERS, MixedLoad, mixed_load
+from tests.bench.objects import path
+from tests.bench.processes import proportional_mib
 
-CONNECTIONS = 64
-WATCHERS = 1000
-Measure = Callable[[Target, float], Awaitable[Figures]]
+STORES = ("etcd", "postgresql")
 
+CHANGES = (10, 100)
+"""Changes a second that all watchers get; the more, the more of them share a write."""
+WATCH_SECONDS = 2.0
 
-async def _memory(target: Target, _seconds: float) -> Figures:
-    return measures.memory(target)
-
-
-MEASURES: tuple[tuple[str, Measure, tuple[str, ...]], ...] = (
-    ("memory when ready", _memory, ("MiB",)),
-    (
-        "GET configmap",
-        lambda target, seconds: measures.get(
-            target, seconds, resource="configmaps", accept=JSON, count=CONNECTIONS
-        ),
-        ("per s", "server us"),
-    ),
-    (
-        "create configmap",
-        lambda target, seconds: measures.create(target, seconds, count=CONNECTIONS),
-        ("per s", "server us"),
-    ),
-    (
-        "watch, 1,000 watchers x 10 changes/s",
-        lambda target, seconds: measures.watch(target, seconds, count=WATCHERS, rate=10),
-        ("server us", "p99 ms"),
-    ),
-    (
-        "watch, 1,000 watchers x 100 changes/s",
-        lambda target, seconds: measures.watch(target, seconds, count=WATCHERS, rate=100),
-        ("server us", "p99 ms"),
-    ),
-    ("memory after all rows", _memory, ("MiB",)),
-)
+Costs = dict[str, tuple[float, float]]
+"""Microseconds of the server and of its store for each request or event, by kind. Those of the
+store for an event are not measured."""
 
 
-async def _measure(workers: int, rounds: int, seconds: float) -> None:
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
-        targets = []
-        for count in (1, workers):
-            below = stack.enter_context(servers.store("etcd", folder / f"store-{count}"))
-            flags = ["--workers", str(count)]
-            running = servers.server(folder / f"server-{count}", below, flags)
-            targets.append(stack.enter_context(running)[0])
-        print(
-            f"| work | figure | 1 worker | {workers} workers | ratio |\n|{' --- |' * 5}", flush=True
+async def _round(load: MixedLoad) -> Costs:
+    base = await load.window()
+    costs = {}
+    for kind, count in ADDED.items():
+        window = await load.window(kind)
+        costs[kind] = (
+            (window.server - base.server) / count * 1e6,
+            (window.store - base.store) / count * 1e6,
         )
-        for title, measure, names in MEASURES:
-            rows: list[list[Figures]] = [[], []]
-            for _ in range(rounds):
-                for target, row in zip(targets, rows, strict=True):
-                    row.append(await measure(target, seconds))
-            for figure in names:
-                one, several = (statistics.median(each[figure] for each in row) for row in rows)
-                ratio = several / one
-                print(
-                    f"| {title} | {figure} | {one:.4g} | {several:.4g} | {ratio:.2f} |", flush=True
-                )
+    for rate in CHANGES:
+        figures = await measures.watch(load.target, WATCH_SECONDS, count=WATCHERS, rate=rate)
+        costs[_event(rate)] = (figures["server us"], 0.0)
+    return costs
+
+
+def _event(rate: int) -> str:
+    return f"event to one of {WATCHERS} watchers, {rate} changes/s"
+
+
+def _row(title: str, one: list[float], several: list[float], unit: str) -> str:
+    # The store's CPU for a GET is little beside that of the background, and may come out as none.
+    ratios = [after / max(before, 1.0) for before, after in zip(one, several, strict=True)]
+    medians = [f"{statistics.median(figures):.4g} {unit}" for figures in (one, several)]
+    ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    return f"| {title} | {medians[0]} | {medians[1]} | {ratio} |"
+
+
+async def _measure_costs(storage: str, options: argparse.Namespace, folder: Path) -> None:
+    with ExitStack() as stack:
+        targets = []
+        for count in (1, options.workers):
+            below = stack.enter_context(servers.store(storage, folder / f"store-{count}"))
+            flags = ["--workers", str(count)]
+            running = servers.server(folder / f"server-{count}", below, flags, tree=options.tree)
+            targets.append(stack.enter_context(running)[0])
+        async with AsyncExitStack() as loads_stack:
+            loads = [await loads_stack.enter_async_context(mixed_load(each)) for each in targets]
+            rounds = []
+            for _ in range(options.rounds):
+                rounds.append([await _round(load) for load in loads])
+    for kind in (*ADDED, *map(_event, CHANGES)):
+        for index, process in enumerate(("server", storage)):
+            one, several = ([row[at][kind][index] for row in rounds] for at in (0, 1))
+            if any(one):
+                print(_row(f"{kind}, CPU of {process}", one, several, "us"), flush=True)
+
+
+async def _list_everywhere(target: Target, accept: str) -> None:
+    """List all pods on as many connections as reach every worker."""
+    url = path("pods", namespace=measures.LIST_NAMESPACE)
+
+    async def request(connection: Connection, _: int) -> None:
+        response = await connection.request("GET", url, accept=accept)
+        assert response.status == 200, response.body[:300]
+
+    async with connections(target, CONNECTIONS) as opened:
+        await spread(opened, range(CONNECTIONS), request)
+
+
+async def _measure_memory(storage: str, options: argparse.Namespace, folder: Path) -> None:
+    steps = ("ready", "pods listed in Protobuf", "pods listed in JSON")
+    with servers.store(storage, folder / "store") as below:
+        with servers.server(folder / "seed", below, [], tree=options.tree) as (target, _):
+            await measures.seed_pods(target, options.pods)
+        rows: list[list[float]] = []
+        for count in (1, options.workers):
+            flags = ["--workers", str(count)]
+            with servers.server(folder / f"memory-{count}", below, flags, tree=options.tree) as (
+                target,
+                _,
+            ):
+                figures = [proportional_mib(target.pids)]
+                for accept in (PROTOBUF, JSON):
+                    await _list_everywhere(target, accept)
+                    await asyncio.sleep(1)
+                    figures.append(proportional_mib(target.pids))
+            rows.append(figures)
+    for step, one, several in zip(steps, *rows, strict=True):
+        print(_row(f"memory, {step}", [one], [several], "MiB"), flush=True)
 
 
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.workers")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--storage", choices=STORES, action="append")
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--pods", type=int, default=10_000, help="0 measures no memory")
+    parser.add_argument("--tree", type=Path, default=servers.ROOT, help="checkout that is measured")
     options = parser.parse_args()
-    asyncio.run(_measure(options.workers, options.rounds, options.seconds))
+    for storage in options.storage or STORES:
+        print(f"| {storage} | 1 worker | {options.workers} workers | ratio |\n|{' --- |' * 4}")
+        with tempfile.TemporaryDirectory() as name:
+            if options.rounds:
+                asyncio.run(_measure_costs(storage, options, Path(name)))
+            if options.pods:
+                asyncio.run(_measure_memory(storage, options, Path(name)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,131 @@
+"""What one more request costs a server that has a mixed load.
+
+WATCHERS watches of one namespace are open, and CONNECTIONS clients send requests of all kinds one
+after another, in an order that is the same for every server. Each window has the requests of BASE;
+a window of one kind has more of that kind, and the CPU of a window without them is subtracted.
+Numbers of requests, not times, say how long a window is, so that a busy machine changes little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import orjson
+
+from tests.bench.client import Connection, Target, connections, spread
+from tests.bench.measures import WATCH_NAMESPACE, watchers
+from tests.bench.objects import configmap, ensure_namespace, path
+from tests.bench.processes import Window
+
+CONNECTIONS = 64
+WATCHERS = 1000
+LIST_LENGTH = 100
+BASE = {"GET": 200, "list": 5, "create": 50, "PUT": 50, "change": 5}
+"""Requests of every window; `change` is a PUT of an object that the watchers watch."""
+ADDED = {"GET": 1500, "list": 300, "create": 500, "PUT": 500}
+"""Requests that a window of one kind has besides."""
+
+_DELIVERY_SECONDS = 0.3
+"""How long a window goes on for the events of its last requests."""
+_LONGEST_LOAD_SECONDS = 3600.0
+_LIST_NAMESPACE = "bench-mixed"
+
+Send = Callable[[Connection], Awaitable[None]]
+
+
+class MixedLoad:
+    """The load of one server; made by `mixed_load`."""
+
+    def __init__(self, target: Target, opened: Sequence[Connection]) -> None:
+        self.target = target
+        self._connections = opened
+        self._numbers = itertools.count(time.time_ns() // 1000)
+        self._template = orjson.dumps(configmap("@NAME@"))
+        self._sends: Mapping[str, Send] = {
+            "GET": self._get,
+            "list": self._list,
+            "create": self._create,
+            "PUT": self._put,
+            "change": self._change,
+        }
+
+    async def prepare(self) -> None:
+        """Create the objects that requests read and write, and send one of each kind on each
+        connection, so that every worker has loaded what it needs."""
+        for namespace in ("bench", _LIST_NAMESPACE):
+            await ensure_namespace(self._connections[0], namespace)
+
+        async def make(connection: Connection, number: int) -> None:
+            body = configmap(f"mixed-{number}")
+            await connection.request("POST", path("configmaps"), body)
+            await connection.request("POST", path("configmaps", namespace=_LIST_NAMESPACE), body)
+
+        await spread(self._connections, range(LIST_LENGTH), make)
+        for send in self._sends.values():
+            await asyncio.gather(*map(send, self._connections))
+
+    async def window(self, more: str = "") -> Window:
+        """Return what a window with BASE cost, and with more requests of a kind if it is given."""
+        counts = BASE | ({more: BASE[more] + ADDED[more]} if more else {})
+        kinds = [kind for kind, count in counts.items() for _ in range(count)]
+        random.Random(0).shuffle(kinds)
+
+        async def run(connection: Connection, kind: str) -> None:
+            await self._sends[kind](connection)
+
+        with self.target.window() as window:
+            await spread(self._connections, kinds, run)
+            await asyncio.sleep(_DELIVERY_SECONDS)
+        return window
+
+    async def _get(self, connection: Connection) -> None:
+        await _request(connection, "GET", path("configmaps", "mixed-0"), 200)
+
+    async def _list(self, connection: Connection) -> None:
+        await _request(connection, "GET", path("configmaps", namespace=_LIST_NAMESPACE), 200)
+
+    async def _create(self, connection: Connection) -> None:
+        body = self._template.replace(b"@NAME@", b"c-%d" % next(self._numbers))
+        await _request(connection, "POST", path("configmaps"), 201, body)
+
+    async def _put(self, connection: Connection) -> None:
+        name = f"mixed-{next(self._numbers) % LIST_LENGTH}"
+        await _request(connection, "PUT", path("configmaps", name), 200, self._changed(name))
+
+    async def _change(self, connection: Connection) -> None:
+        name = f"w-{next(self._numbers) % 10}"
+        url = path("configmaps", name, namespace=WATCH_NAMESPACE)
+        await _request(connection, "PUT", url, 200, self._changed(name))
+
+    def _changed(self, name: str) -> bytes:
+        body = configmap(name)
+        body["data"]["level"] = str(next(self._numbers))
+        return orjson.dumps(body)
+
+
+async def _request(
+    connection: Connection, method: str, url: str, status: int, body: bytes | None = None
+) -> None:
+    response = await connection.request(method, url, body)
+    assert response.status == status, response
+
+
+@asynccontextmanager
+async def mixed_load(target: Target) -> AsyncIterator[MixedLoad]:
+    """Open the connections and the watches of a server."""
+    async with (
+        watchers(target, WATCHERS, _LONGEST_LOAD_SECONDS) as process,
+        connections(target, CONNECTIONS) as opened,
+    ):
+        load = MixedLoad(target, opened)
+        await load.prepare()
+        try:
+            yield load
+        finally:
+            assert process.stdin is not None
+            process.stdin.write(b"0 0\n")  # nobody checks what the watchers have received

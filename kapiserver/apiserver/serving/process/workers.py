@@ -234,6 +234,9 @@ class _Supervisor:
             return
         if not self._all_ready:
             raise WorkerFailed(f"worker {worker.number} exited before it was ready")
+        if not code:  # an administrator has sent SIGTERM, to this worker only
+            _log.info("worker %d has stopped, starting it again", worker.number)
+            return
         reason = f"exit code {code}" if code >= 0 else f"signal {-code}"
         _log.error("worker %d exited with %s, restarting it", worker.number, reason)
 

@@ -121,7 +121,9 @@ def _check_workers_and_rpc(options: argparse.Namespace, storage: str) -> None:
     if options.workers <= 1:
         return
     if not backend_of(storage).shared:
-        raise ValueError("--workers above 1 needs --etcd-servers: one process owns a SQLite store")
+        raise ValueError(
+            "--workers above 1 needs etcd or PostgreSQL: one process owns a SQLite store"
+        )
     if has_rpc:
         raise ValueError("--workers above 1 cannot be set with --rpc or --rpc-storage")
     if not hasattr(os, "fork"):

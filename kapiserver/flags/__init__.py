@@ -113,8 +113,8 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--workers", type=worker_count, default=DEFAULTS.workers, metavar="N",
         help="Number of processes that share the port, from 1 to 256. More than one needs "
-        "--etcd-servers. They divide --max-requests-inflight and --max-mutating-requests-inflight "
-        "among them. Default: %(default)s.",
+        "etcd or PostgreSQL. They divide --max-requests-inflight and "
+        "--max-mutating-requests-inflight among them. Default: %(default)s.",
     )  # fmt: skip
     add_shutdown_flags(group)
     group.add_argument(

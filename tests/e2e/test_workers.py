@@ -172,7 +172,7 @@ def test_workers_that_cannot_start(
     port = multi_worker_server.url.rpartition(":")[2]
     unreachable_etcd = f"--etcd-servers=http://127.0.0.1:{free_port()}"
     for flags, message in (
-        ([], "--workers above 1 needs --etcd-servers"),
+        ([], "--workers above 1 needs etcd or PostgreSQL"),
         ([f"--etcd-servers={etcd.url}", f"--secure-port={port}"], "Address already in use"),
         ([unreachable_etcd], r"worker \d exited before it was ready"),
     ):

@@ -139,6 +139,32 @@ def test_batches_end_early() -> None:
     assert asyncio.run(run()) == ["burst"]
 
 
+def test_next_due() -> None:
+    """The next work is that of the first delayed item; regular items do not count, and come due all
+    the same."""
+
+    async def run() -> list[str]:
+        reconciled: list[str] = []
+
+        async def reconcile(item: str) -> None:
+            reconciled.append(item)
+
+        clock = ManualClock()
+        queue = WorkQueue(reconcile, clock, workers=1, name="test")
+        queue.add_after("heartbeat", 10, is_regular=True)
+        assert queue.next_due is None
+        queue.add_after("late", 90)
+        queue.add_after("soon", 60)
+        assert queue.next_due == clock.now() + 60
+        clock.advance(60)
+        await queue.wait_idle()
+        assert queue.next_due == clock.now() + 30
+        await queue.stop()
+        return reconciled
+
+    assert asyncio.run(run()) == ["heartbeat", "soon"]
+
+
 def test_many_failures() -> None:
     """An item that has failed thousands of times waits for the longest time."""
 

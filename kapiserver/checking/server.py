@@ -20,13 +20,17 @@ from kapiserver.apiserver.authorization.forbidden import forbidden_message
 from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.operations.apply import has_long_key, read_configuration
+from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.internal_client import InternalClient
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.status import status as failure
 from kapiserver.apiserver.user import MASTERS, User, service_account_user, with_authenticated
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.app import RunningServer, serve
 from kapiserver.checking.webhooks import remove_webhooks
+from kapiserver.codecs import json
 from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import SystemClock
 from kapiserver.storage.concurrency.time_slice import unlimited_slices
@@ -116,11 +120,14 @@ class CheckServer:
         status = None
         try:
             if tree["metadata"].get("name"):
+                _check_keys(tree)
                 await objects.apply(tree, manager=MANAGER, **options)
             else:
                 await objects.create(tree, **options)
         except StatusError as error:
             status = error.status
+        except BadRequest as error:
+            status = failure(code=400, reason="BadRequest", message=str(error))
         return Outcome(status=status, warnings=tuple(self._warnings.texts))
 
     async def denial(self, user: User, tree: Tree, resource: Resource) -> str:
@@ -268,3 +275,11 @@ async def open_server(
             if recording is not None:
                 await server.remove_webhooks()
             yield server
+
+
+def _check_keys(tree: Tree) -> None:
+    """Raise BadRequest for an object with a key that is too long for a body of server-side apply,
+    as which kubectl would send it."""
+    body = json.encode_value(tree)
+    if has_long_key(body):
+        read_configuration("application/apply-patch+yaml", body, "Ignore", Warnings())

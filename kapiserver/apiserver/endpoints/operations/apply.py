@@ -67,7 +67,7 @@ class Configuration(Struct, frozen=True):
 def _read_yaml(data: bytes) -> Configuration:
     """Read YAML; JSON is decoded by the JSON decoder, which is many times faster. Raises
     CodecError."""
-    if _is_like_json(data) and not (len(data) > _MAX_KEY and _LONG_KEY.search(data)):
+    if _is_like_json(data) and not has_long_key(data):
         try:
             json.check_value_count(data, MAX_VALUES)
             value = json.decode_value(data)
@@ -83,7 +83,12 @@ def _read_yaml(data: bytes) -> Configuration:
 
 _MAX_KEY = 1024
 _LONG_KEY = re.compile(rb'"(?:[^"\\]|\\.){1023,}+"\s*:')
-"""Keys of more than 1,024 characters, quotes included, are no keys in YAML, and so none in JSON."""
+
+
+def has_long_key(data: bytes) -> bool:
+    """Whether a body in JSON has a key of more than 1,024 characters, quotes included. That is no
+    key in YAML, which kube-apiserver reads bodies as."""
+    return len(data) > _MAX_KEY and _LONG_KEY.search(data) is not None
 
 
 def _is_like_json(data: bytes) -> bool:

@@ -80,7 +80,7 @@ class Connections:
         self._check = check
         self._outage = _Outage()
         self._reading = Pool(self.connect, limit - OTHER_CONNECTIONS)
-        self._writing = Pool(self.connect, 1)
+        self._writing = Pool(self._connect_to_write, 1)
         self._session: NumberSession | None = None
         self._closed = False
 
@@ -115,7 +115,7 @@ class Connections:
             if self._session is not None:
                 return await self._session.ask()
         except Disconnected:
-            self._drop_session()
+            self._drop_free()
         ((number,),) = await self.read(query)
         return int(number)
 
@@ -129,11 +129,15 @@ class Connections:
             self._reading.give_back(connection)
             raise
 
-    def _drop_session(self) -> None:
+    def _drop_free(self) -> None:
+        """Close the connections that no call uses, and that which is kept: after one has ended,
+        their server may be dead, too, or no primary any more, so that they would read the past."""
         if self._session is not None:
+            self._session.connection.terminate()
             self._reading.give_back(self._session.connection)
-            self._reading.drop_free()  # those of the same peer may be dead, too
             self._session = None
+        self._reading.drop_free()
+        self._writing.drop_free()
 
     async def write(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Run a statement in a transaction of its own, and return its rows. Raises Refused,
@@ -161,8 +165,8 @@ class Connections:
                 return await _fetch(connection, query, args)
         finally:
             pool.give_back(connection)
-            if connection.is_closed():  # those of the same peer may be dead, too
-                pool.drop_free()
+            if connection.is_closed():
+                self._drop_free()
 
     async def _take(self, pool: Pool) -> asyncpg.Connection:
         """Return a connection. Raises Unavailable."""
@@ -177,6 +181,11 @@ class Connections:
             else:
                 self._outage.end()
                 return connection
+
+    async def _connect_to_write(self) -> asyncpg.Connection:
+        connection = await self.connect()
+        self._drop_free()  # after a failover the others may lead to the server of before
+        return connection
 
     async def connect(self) -> asyncpg.Connection:
         """Return a new connection, which the caller closes. Raises asyncpg's errors."""

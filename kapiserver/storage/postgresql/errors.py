@@ -65,7 +65,7 @@ def translate_errors(*, writing: bool = False) -> Iterator[None]:
             raise _lost(error, writing=writing) from error
         raise _refusal(error) from error
     except TimeoutError as error:
-        raise Unavailable(f"postgresql: {error or 'no connection in time'}") from error
+        raise Unavailable(f"postgresql: {str(error) or 'no connection in time'}") from error
     except asyncpg.InterfaceError as error:  # the connection was closed before
         raise _lost(error, writing=False) from error
     except (OSError, asyncpg.InternalClientError) as error:

@@ -39,6 +39,7 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
     if flow_control is None:
         return next_handler
     begin, complete = flow_control.begin, flow_control.complete
+    mutating = server.metrics.in_flight.mutating
     waits = _Waits(flow_control, server.config.limits.request_timeout)
 
     async def handle(request: Request) -> AnyResponse:
@@ -53,6 +54,10 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
                 raise _too_many(ticket)
             await waits.wait(request, ticket)
         request.on_complete(complete)
+        if ticket.flow.kind is mutating and mutating.executing.value > 1:
+            # Writes come together when those before them were in one transaction. They begin in the
+            # next round of the event loop, after reads that have come with them.
+            await asyncio.sleep(0)
         if is_watch:
             return await _watch(flow_control, request, ticket, next_handler)
         return await next_handler(request)

@@ -471,3 +471,16 @@ def test_new_store() -> None:
             assert flow_control.flow_of(JANE, info).schema == "global-default"
 
     asyncio.run(run())
+
+
+def test_reads_begin_before_writes_that_come_together() -> None:
+    """A read does not wait for all writes that were read before it in the same round."""
+
+    async def run() -> list[str]:
+        async with open_crowd() as crowd:
+            await crowd.begin(
+                *(request_of(JANE, method=method) for method in ("PUT", "PUT", "GET"))
+            )
+            return [request.method for request in crowd.ends]
+
+    assert asyncio.run(run()) == ["PUT", "GET", "PUT"]

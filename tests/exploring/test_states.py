@@ -42,6 +42,16 @@ def test_counters_and_versions() -> None:
     assert lines(plain, other) == []
 
 
+def test_addresses_of_pods() -> None:
+    """Which address was free is no fault, also if it was the same in all plain runs."""
+
+    def pod(address: str) -> History:
+        status = {"podIP": address, "podIPs": [{"ip": address}]}
+        return history(config_map("a", {}) | {"status": status})
+
+    assert lines([pod("10.128.0.2")] * 3, pod("10.128.0.7")) == []
+
+
 def test_generated_names() -> None:
     """Names that differ between plain runs are one pattern; two objects instead of one differ."""
     plain = [history(config_map(f"a-{number}", {})) for number in range(3)]

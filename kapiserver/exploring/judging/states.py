@@ -26,6 +26,8 @@ _COUNTER = re.compile(
     re.IGNORECASE,
 )
 """Names of numbers that count what an operator does, in a status or an annotation."""
+_ADDRESSES = ("podIP", "podIPs")
+"""Fields of pods that say which of a node's addresses were free."""
 _SETS = ("finalizers", "ownerReferences")
 """Lists whose order means nothing."""
 
@@ -40,7 +42,7 @@ def normal_state(objects: Mapping[ObjectRef, Tree], names: Names) -> dict[Object
     }
     grouped: dict[ObjectRef, list[Tree]] = {}
     for reference, obj in objects.items():
-        tree = _without_counters(normalised(obj, texts))
+        tree = _compared(normalised(obj, texts))
         _drop_other_annotation(tree)
         tree.get("metadata", {}).pop("generation", None)
         grouped.setdefault(names.normalise(reference), []).append(tree)
@@ -60,16 +62,17 @@ def _drop_other_annotation(tree: Tree) -> None:
             del tree["metadata"]["annotations"]
 
 
-def _without_counters(value: Any) -> Any:
+def _compared(value: Any) -> Any:
+    """Return a value without counters and addresses, and with sets in the order of their items."""
     if isinstance(value, dict):
         return {
             key: sorted(item, key=repr)
             if key in _SETS and isinstance(item, list)
-            else _without_counters(item)
+            else _compared(item)
             for key, item in value.items()
-            if not (_is_number(item) and _COUNTER.fullmatch(key))
+            if key not in _ADDRESSES and not (_is_number(item) and _COUNTER.fullmatch(key))
         }
-    return [_without_counters(item) for item in value] if isinstance(value, list) else value
+    return [_compared(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_number(value: Any) -> bool:

@@ -7,7 +7,6 @@ creates another one. The corrected twin gives the Job a name that only one of th
 """
 
 import asyncio
-import time
 import uuid
 
 from tests.explore.operators.kube import (
@@ -61,10 +60,10 @@ class Leader(Operator):
             return False
 
     def _is_expired(self, lease: dict) -> bool:
-        version = lease["metadata"]["resourceVersion"]
+        version, now = lease["metadata"]["resourceVersion"], asyncio.get_running_loop().time()
         if version != self._lease_seen[0]:
-            self._lease_seen = (version, time.monotonic())
-        return time.monotonic() - self._lease_seen[1] > LEASE_SECONDS
+            self._lease_seen = (version, now)
+        return now - self._lease_seen[1] > LEASE_SECONDS
 
     async def reconcile(self, name: str) -> None:
         database = await self.client.get_or_none(DATABASES, name)

@@ -39,8 +39,12 @@ def suite_folder(language: str, *programs: str, suites: Path = SUITES) -> Path:
 
 
 def install(folder: Path, *command: str) -> None:
-    """Run the command that fetches the suite's packages; skip the test if it fails."""
-    process = _run(folder, command, {}, INSTALL_SECONDS)
+    """Run the command that fetches the suite's packages; skip the test if it fails or takes too
+    long."""
+    try:
+        process = _run(folder, command, {}, INSTALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{command[0]} cannot fetch the packages in {INSTALL_SECONDS} s")
     if process.returncode != 0:
         last_lines = "\n".join(process.stdout.splitlines()[-5:])
         pytest.skip(f"{command[0]} cannot fetch the packages: {last_lines}")

@@ -65,10 +65,12 @@ if sys.platform == "win32":
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
                 return
 else:
-    import fcntl
 
     def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with contextlib.suppress(ImportError):  # systems that are not Unix
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _is_written(path: Path, data: bytes, mode: int) -> bool:

@@ -36,8 +36,7 @@ _FREE_NODES = 1000
 # As in Go's yaml, up to 99% of 400,000 nodes may come from aliases, and 10% of 4 million.
 _FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 _LARGE_RATIO, _SMALL_RATIO = 0.99, 0.10
-_WIDTH = 80
-"""Longer lines are folded, as by kube-apiserver."""
+_WIDTH = (1 << 31) - 1
 _MAX_DOCUMENTS = 10_000
 
 

@@ -42,6 +42,7 @@ NOT_RUN = {
     "docs/how-to/tls.md": 1,
     "docs/tutorials/explore.md": 1,
     "docs/how-to/tracing.md": 1,
+    "docs/how-to/workers.md": 2,
     "docs/tutorials/operator.md": 2,
 }
 """How many blocks of a page no test runs, each for the reason above it."""

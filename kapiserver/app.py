@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -51,6 +52,8 @@ from kapiserver.storage.kv.compaction import Compactor
 
 if TYPE_CHECKING:
     from kapiserver.clusters.service import LogicalClusters
+
+_log = logging.getLogger(__name__)
 
 Barrier: TypeAlias = Callable[[], Awaitable[None]]
 """Waits until other worker processes are ready."""
@@ -278,6 +281,14 @@ def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
         context = apiserver_context(server, "peer-discovery-cache-sync")
         loops.append(PeerDiscovery(context, server.peers, own_id))
         hooks.extend(PEER_PROXY_HOOKS)
+    if "StorageVersionAPI" in server.config.features.feature_gates:
+        from kapiserver.controllers.storage_versions import reports
+
+        if server.scheme.is_served(reports.INTERNAL):
+            context = apiserver_context(server, "storage-version-updater")
+            loops.append(reports.StorageVersionReports(context, own_id))
+        else:
+            _log.warning("StorageVersionAPI needs --runtime-config=%s=true", reports.INTERNAL)
     for loop in loops:
         loop.start()
     for hook in hooks:

@@ -43,6 +43,7 @@ GATES: dict[str, Gate] = {
     "ExcludeAdmissionWebhookVirtualResources": Gate(default=True, stage="BETA", off_in=range(37)),
     "ManifestBasedAdmissionControlConfig": Gate(default=True, stage="BETA", off_in=range(37)),
     "SizeBasedListCostEstimate": Gate(default=True, stage="BETA", off_in=range(34)),
+    "StorageVersionAPI": Gate(default=False, stage="ALPHA", needs=("APIServerIdentity",)),
     "UnknownVersionInteroperabilityProxy": Gate(
         default=True, stage="BETA", off_in=range(36), needs=("APIServerIdentity",)
     ),

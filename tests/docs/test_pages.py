@@ -34,7 +34,7 @@ NOT_RUN = {
     "docs/how-to/install.md": 3,
     "docs/how-to/page.md": 1,
     "docs/how-to/proxy.md": 2,
-    "docs/how-to/several-servers.md": 1,
+    "docs/how-to/several-servers.md": 2,
     "docs/how-to/shutdown.md": 3,
     "docs/how-to/postgresql.md": 2,
     "docs/how-to/storage.md": 2,

@@ -1,0 +1,184 @@
+"""Keeps the StorageVersions: how each server of a store encodes, decodes and serves its resources.
+
+Each server writes its own report of every stored resource, and removes the reports of servers that
+have no identity Lease any more. A server reports when its Lease exists, because others would remove
+a report without a Lease. Mirrors pkg/storageversion of k8s.io/apiserver, and
+pkg/controller/storageversiongc of Kubernetes, which is a controller of its own there; without the
+barrier that holds back writes until the reports are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kapiserver.api.accessors import labels_of, uid_of, value_at
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.event_handlers import for_object
+from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.informer import ObjectChange
+from kapiserver.storage.objects.lifecycle import timestamp
+
+INTERNAL = GroupVersion("internal.apiserver.k8s.io", "v1alpha1")
+_LEASES = GroupVersion("coordination.k8s.io", "v1")
+_NAMESPACE = "kube-system"
+_CONDITION = "AllEncodingVersionsEqual"
+_IDENTITY = ("apiserver.kubernetes.io/identity", "kube-apiserver")
+
+
+class StorageVersionReports(Controller[ObjectKey]):
+    """The control loop; its queue holds the keys of StorageVersions, such as `core.pods`.
+
+    own_id  the name of the server's identity Lease
+    """
+
+    def __init__(self, context: ControllerContext, own_id: str) -> None:
+        super().__init__(context)
+        self._own_id = own_id
+        self._objects = context.resource(str(INTERNAL), "storageversions")
+        self._lease_objects = context.resource(str(_LEASES), "leases", namespace=_NAMESPACE)
+        self._reports = storage_reports(self.server.scheme)
+
+    def set_up(self) -> None:
+        """Follow the reports, the Leases of servers, and custom resources."""
+        self._leases = self.watch(_LEASES, "leases", self._on_lease)
+        self._versions = self.watch(INTERNAL, "storageversions", for_object)
+        self.add_subscription(self.server.custom_resources.subscribe(self._on_definitions))
+
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Bring the report of this server up to date, and remove those of servers that are gone."""
+        if not self._is_server(self._own_id):
+            return  # its Lease queues every report
+        report = self._reports.get(key.name)
+        entry = self._versions.lister.get(key)
+        present: Tree = {} if entry is None else entry.tree()
+        reported = [each["apiServerID"] for each in _reports_in(present)]
+        gone = {each for each in reported if each != self._own_id and await self._is_gone(each)}
+        reports = self._new_reports(present, report, gone)
+        if entry is None and reports:
+            await create_missing(self._objects, {"metadata": {"name": key.name}, "spec": {}})
+        if reports:
+            await self._write(key.name, report, gone)
+        elif entry is not None:
+            await delete_object(self._objects, key.name, uid=uid_of(present))
+
+    async def _write(self, name: str, report: Tree | None, gone: set[str]) -> None:
+        now = timestamp(self.clock.now())
+
+        def reported(tree: Tree) -> Tree:
+            status = _with_reports(tree, self._new_reports(tree, report, gone), now)
+            return tree if status == tree.get("status") else {**tree, "status": status}
+
+        await update_object(self._objects, name, reported, subresource="status")
+
+    def _new_reports(self, tree: Tree, report: Tree | None, gone: set[str]) -> Sequence[Tree]:
+        """Return the reports of the other servers that run, with that of this one in its place."""
+        reports = {each["apiServerID"]: each for each in _reports_in(tree)}
+        if report is not None:
+            reports[self._own_id] = {"apiServerID": self._own_id, **report}
+        else:
+            reports.pop(self._own_id, None)
+        return [each for name, each in reports.items() if name not in gone]
+
+    def _is_server(self, name: str) -> bool:
+        entry = self._leases.lister.get(ObjectKey(_NAMESPACE, name))
+        return entry is not None and _is_identity(entry.tree())
+
+    async def _is_gone(self, name: str) -> bool:
+        """Whether a server has no Lease. The store is asked, because the informer of the Leases may
+        be behind that of the reports."""
+        if self._is_server(name):
+            return False
+        try:
+            return not _is_identity(await self._lease_objects.get(name))
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+            return True
+
+    # Changes.
+
+    def _on_lease(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Queue all reports when a server comes or goes, not when it renews its Lease."""
+        has_changed = change.old is None or change.new is None
+        if not has_changed or not _is_identity(change.last.tree()):
+            return ()
+        return self._keys()
+
+    def _on_definitions(self, _names: Iterable[str]) -> None:
+        before = self._reports
+        self._reports = storage_reports(self.server.scheme)
+        for name in before.keys() | self._reports.keys():
+            if before.get(name) != self._reports.get(name):
+                self.queue.add(ObjectKey("", name))
+
+    def _keys(self) -> Iterable[ObjectKey]:
+        names = {entry.key.name for entry in self._versions.lister.list()}
+        return [ObjectKey("", name) for name in sorted(names | self._reports.keys())]
+
+
+def storage_reports(scheme: Scheme) -> Mapping[str, Tree]:
+    """Return what this server reports of each stored resource that it serves, by the names of
+    StorageVersions. A resource in two groups is reported for the one whose key it has."""
+    reports: dict[str, Tree] = {}
+    for group in scheme.groups:
+        for resource in scheme.resources(group.name):
+            if not resource.stored or scheme.storage_resource(resource) is not resource:
+                continue
+            stored_version = GroupVersion(resource.group, resource.storage_version)
+            declared = scheme.declared_resource(stored_version, resource.name)
+            served = [str(GroupVersion(resource.group, each)) for each in resource.versions]
+            known = [str(GroupVersion(resource.group, each)) for each in declared.versions]
+            encoding = str(stored_version)
+            report = reports.setdefault(
+                f"{resource.group or 'core'}.{resource.name}",
+                {"encodingVersion": encoding, "decodableVersions": [], "servedVersions": []},
+            )
+            _extend(report["servedVersions"], served)
+            _extend(report["decodableVersions"], [*known, *served, encoding])
+    return reports
+
+
+def _extend(versions: list[str], others: Iterable[str]) -> None:
+    versions.extend(each for each in others if each not in versions)
+
+
+def _is_identity(lease: Tree) -> bool:
+    label, component = _IDENTITY
+    return labels_of(lease).get(label) == component
+
+
+def _reports_in(tree: Tree) -> Sequence[Tree]:
+    return value_at(tree, "status", "storageVersions") or ()
+
+
+def _with_reports(tree: Tree, reports: Sequence[Tree], now: str) -> Tree:
+    """Return the status with reports: their common encoding version, and the condition that says
+    whether there is one."""
+    old: Tree = tree.get("status") or {}
+    encodings = {each["encodingVersion"] for each in reports}
+    common = encodings.pop() if len(encodings) == 1 else None
+    status: dict[str, Any] = {"storageVersions": list(reports)}
+    if common is not None:
+        status["commonEncodingVersion"] = common
+    conditions = old.get("conditions") or ()
+    others = [each for each in conditions if each.get("type") != _CONDITION]
+    before: Tree = next((each for each in conditions if each.get("type") == _CONDITION), {})
+    condition = {
+        "type": _CONDITION,
+        "status": "False" if common is None else "True",
+        "lastTransitionTime": now,
+        "reason": f"CommonEncodingVersion{'Unset' if common is None else 'Set'}",
+        "message": f"Common encoding version {'unset' if common is None else 'set'}",
+    }
+    old_common = old.get("commonEncodingVersion")
+    has_changed = old_common and common and old_common != common
+    if before.get("status") == condition["status"] and not has_changed:
+        condition["lastTransitionTime"] = before.get("lastTransitionTime") or now
+    return {**status, "conditions": [*others, condition]}

@@ -138,7 +138,7 @@ def test_stalled(names: Sequence[str], tmp_path: Path) -> None:
                 program(folder, *arguments, stdout=full, stderr=full)
             )
         for name, server in servers.items():
-            api = server.wait_until_alive()
+            api = stack.enter_context(server.wait_until_alive())
             connection = stack.enter_context(audited_request(server.port))
             if name in ("access log", "batch unread", "batch unopened"):
                 assert connection.recv(12) == b"HTTP/1.1 200", name
@@ -156,7 +156,7 @@ def test_stacks(tmp_path: Path) -> None:
     with ExitStack() as stack:
         full = full_pipe(stack)
         running = stack.enter_context(program(tmp_path, stdout=full, stderr=full))
-        api = running.wait_until_alive()
+        api = stack.enter_context(running.wait_until_alive())
         running.process.send_signal(signal.SIGUSR1)
         for _ in range(2):  # the handler runs between two requests
             assert api.get("/version").status == 200
@@ -173,7 +173,7 @@ def test_pipe_is_read_again(tmp_path: Path) -> None:
         null = stack.enter_context(open(os.devnull, "wb")).fileno()
         path = ("--audit-log-path", str(pipe))
         running = stack.enter_context(program(tmp_path, *path, stdout=null, stderr=null))
-        running.wait_until_alive()
+        stack.enter_context(running.wait_until_alive())
         connection = stack.enter_context(audited_request(running.port))
         with pipe.open("rb") as reader:
             events = [json.loads(reader.readline()) for _ in range(2)]

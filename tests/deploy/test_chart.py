@@ -80,7 +80,10 @@ def test_rendered(helm: Path, flags: tuple[str, ...], tmp_path: Path) -> None:
     manifests = tmp_path / "manifests.yaml"
     manifests.write_text(yaml.safe_dump_all(objects.values()))
     checked = subprocess.run(
-        ["kapiserver", "check", "--strict", manifests], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "kapiserver", "check", "--strict", manifests],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

@@ -133,6 +133,36 @@ def test_reports_of_servers_that_are_gone(member: Member) -> None:
     asyncio.run(test())
 
 
+def test_custom_resources(member: Member) -> None:
+    """A custom resource is reported while its definition exists."""
+    versions = [
+        {
+            "name": name,
+            "served": True,
+            "storage": name == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object"}},
+        }
+        for name in ("v1", "v1beta1")
+    ]
+    names = {"plural": "toys", "kind": "Toy"}
+    spec = {"group": "example.com", "names": names, "scope": "Cluster", "versions": versions}
+
+    async def test() -> None:
+        async with serve(config(member)) as running:
+            client = running.cluster.server.client(APISERVER, authorize=False)
+            definitions = client.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
+            await definitions.create({"metadata": {"name": "toys.example.com"}, "spec": spec})
+            tree = await until(running, "example.com.toys", servers)
+            assert tree is not None
+            (report,) = tree["status"]["storageVersions"]
+            assert report["encodingVersion"] == "example.com/v1"
+            assert report["servedVersions"] == ["example.com/v1", "example.com/v1beta1"]
+            await definitions.delete("toys.example.com")
+            await until(running, "example.com.toys", lambda tree: tree is None)
+
+    asyncio.run(test())
+
+
 def test_version_that_is_not_served(member: Member, caplog: pytest.LogCaptureFixture) -> None:
     """Without the alpha version a server starts, and says what is missing."""
 

@@ -9,7 +9,7 @@ barrier that holds back writes until the reports are written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from kapiserver.api.accessors import labels_of, uid_of, value_at
@@ -43,7 +43,7 @@ class StorageVersionReports(Controller[ObjectKey]):
         self._own_id = own_id
         self._objects = context.resource(str(INTERNAL), "storageversions")
         self._lease_objects = context.resource(str(_LEASES), "leases", namespace=_NAMESPACE)
-        self._reports = storage_reports(self.server.scheme)
+        self._reports = self._current_reports()
 
     def set_up(self) -> None:
         """Follow the reports, the Leases of servers, and custom resources."""
@@ -113,23 +113,32 @@ class StorageVersionReports(Controller[ObjectKey]):
 
     def _on_definitions(self, _names: Iterable[str]) -> None:
         before = self._reports
-        self._reports = storage_reports(self.server.scheme)
+        self._reports = self._current_reports()
         for name in before.keys() | self._reports.keys():
             if before.get(name) != self._reports.get(name):
                 self.queue.add(ObjectKey("", name))
+
+    def _current_reports(self) -> Mapping[str, Tree]:
+        return storage_reports(self.server.scheme, self.server.custom_resources.summaries)
 
     def _keys(self) -> Iterable[ObjectKey]:
         names = {entry.key.name for entry in self._versions.lister.list()}
         return [ObjectKey("", name) for name in sorted(names | self._reports.keys())]
 
 
-def storage_reports(scheme: Scheme) -> Mapping[str, Tree]:
+def storage_reports(scheme: Scheme, definitions: Container[str] = ()) -> Mapping[str, Tree]:
     """Return what this server reports of each stored resource that it serves, by the names of
-    StorageVersions. A resource in two groups is reported for the one whose key it has."""
+    StorageVersions. A resource in two groups is reported for the one whose key it has.
+
+    definitions  the names of the CustomResourceDefinitions; the scheme has a deleted one until its
+                 watches have ended
+    """
     reports: dict[str, Tree] = {}
     for group in scheme.groups:
         for resource in scheme.resources(group.name):
             if not resource.stored or scheme.storage_resource(resource) is not resource:
+                continue
+            if resource.definition and resource.definition not in definitions:
                 continue
             stored_version = GroupVersion(resource.group, resource.storage_version)
             declared = scheme.declared_resource(stored_version, resource.name)

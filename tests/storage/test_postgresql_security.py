@@ -60,6 +60,7 @@ async def test_tls(opened: Open, tmp_path: Path) -> None:
         verified = f"{url}?sslmode=verify-full&sslrootcert="
         async with opened(f"{verified}{ours.ca}&{client}") as view:
             revision = await view.create("/a/x", b"")
+            assert await view.current_revision() == revision
             session = view._connections._session
             assert session is not None
             assert await session.ask() == revision

@@ -249,10 +249,6 @@ def _check(obj: Tree, resource: Resource, errors: Sequence[FieldError]) -> None:
 # Deletion.
 
 
-_ROOT = "/registry"
-"""What the messages of kube-apiserver leave out of keys."""
-
-
 def check_update_preconditions(
     old: Tree | None, preconditions: Preconditions, *, resource: Resource, name: str, path: str
 ) -> None:
@@ -266,8 +262,7 @@ def check_update_preconditions(
     for field, requested, actual in checks:
         if requested is not None and requested != actual:
             detail = (
-                f"StorageError: invalid object, Code: 4, Key: {path.removeprefix(_ROOT)}, "
-                "ResourceVersion: 0, "
+                f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
                 f"AdditionalErrorMsg: Precondition failed: {field} in precondition: {requested}, "
                 f"{field} in object meta: {actual}"
             )

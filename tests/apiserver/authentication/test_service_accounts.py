@@ -50,7 +50,7 @@ def test_token(api, account, namespace):
     body = response.json
     assert body["kind"] == "TokenRequest"
     assert body["spec"] == {"audiences": ["me"], "expirationSeconds": 3600, "boundObjectRef": None}
-    key = jwt.PyJWK(api.get("/openid/v1/jwks").json["keys"][0])
+    key = jwt.PyJWK(api.get("/openid/v1/jwks", accept="*/*").json["keys"][0])
     token_claims = jwt.decode(body["status"]["token"], key, audience="me", issuer=ISSUER)
     assert token_claims["sub"] == f"system:serviceaccount:{namespace}:robot"
     assert token_claims["exp"] - token_claims["iat"] == 3600

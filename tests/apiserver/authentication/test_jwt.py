@@ -50,6 +50,8 @@ class Issuer:
 
     def respond(self, received: Received) -> Reply:
         self.fetches.append(received.path)
+        if received.path == "/keys" and received.headers.get("accept", "*/*") != "*/*":
+            return Reply(status=406)  # as kube-apiserver, whose keys are application/jwk-set+json
         if received.path == "/keys" and self.keys is not None:
             return Reply({"keys": self.keys}, headers=self.headers)
         if received.path in ("/.well-known/openid-configuration", "/elsewhere"):

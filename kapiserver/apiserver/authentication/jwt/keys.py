@@ -172,7 +172,8 @@ class IssuerKeys:
         return key_set_url
 
     async def _get(self, url: str) -> RawResponse:
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        # No Accept: kube-apiserver serves its key set as application/jwk-set+json alone.
+        headers = {"Accept-Encoding": "identity"}
         call = Call(method="GET", headers=headers, timeout=FETCH_SECONDS, max_bytes=MAX_BYTES)
         context = tls_context(self._issuer.get("certificateAuthority") or "")
         return await self._client.exchange(Address(url=url), context, call)

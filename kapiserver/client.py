@@ -208,7 +208,11 @@ class Client:
             server_hostname=self._server_name,
             proxy=self._proxy,
         ) as response:
-            yield response
+            try:
+                yield response
+            finally:
+                if stream:
+                    _abort(response)
 
     def _encode(self, media: MediaType, body: Tree) -> tuple[MediaType, bytes]:
         try:
@@ -324,3 +328,11 @@ class Resource(HttpResource):
             body=body,
             content_type=content_type,
         )
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Close the connection of a response that goes on. A TLS close would wait for the server, and a
+    loop that ends would not wait for that."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()

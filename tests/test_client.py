@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import socket
+import ssl
+import threading
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,6 +18,7 @@ import pytest
 from aiohttp import web
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.app import RunningServer, serve
 from kapiserver.client import Client, Event, Gates, Resource, StatusError
 from tests.apiserver.customresources.customkit import definition
@@ -294,3 +300,54 @@ def test_gates(options: dict[str, Any], body: str, apply: str) -> None:
             assert client._accept_header(stream=False).startswith(f"application/{body}")
 
     asyncio.run(run())
+
+
+class _TLSServer:
+    """Answers a watch with one event, and then neither reads nor closes, until `end`."""
+
+    def __init__(self, folder: Path) -> None:
+        credentials = ensure_certificates(Config(), folder)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(credentials.serving.certificate, credentials.serving.key)
+        self.client_context = ssl.create_default_context(cafile=credentials.ca)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        plain, _ = self._listener.accept()
+        with self._context.wrap_socket(plain, server_side=True) as connection:
+            connection.recv(1 << 16)
+            event = b'{"type":"ADDED","object":{"metadata":{"name":"x"}}}\n'
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(event), event)
+            )
+            self._has_ended.wait(60)
+
+    def end(self) -> None:
+        self._has_ended.set()
+        self._thread.join()
+        self._listener.close()
+
+
+def test_end_of_a_watch_over_tls(tmp_path: Path) -> None:
+    """The connection of a watch is closed with the client, whatever the server does."""
+    server = _TLSServer(tmp_path)
+
+    async def run() -> None:
+        async with Client(server.url, ssl_context=server.client_context) as client:
+            events = client.watch_events("/api/v1/configmaps", {"watch": "1"})
+            assert (await anext(events)).object["metadata"]["name"] == "x"
+            await events.aclose()
+
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ResourceWarning)
+            asyncio.run(run())
+            gc.collect()
+        assert [str(each.message) for each in caught] == []
+    finally:
+        server.end()

@@ -17,10 +17,6 @@ from kapiserver.testing.fixtures.existing_cluster import ExistingCluster
 from kapiserver.testing.fixtures.namespace import fresh_namespace
 from kapiserver.testing.loop_thread import LoopThread
 
-# In whole runs a connection that an earlier test of the process has left is often collected here.
-# It is not known which test leaves it (an asyncio client); this keeps it from failing these.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kapiserver.api.accessors import finalizers_of, is_terminating, name_of, uid_of, value_at
+from kapiserver.api.conditions import condition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 
@@ -88,35 +89,10 @@ def record_of(tree: Tree) -> ClusterRecord:
         max_objects=value_at(tree, "spec", "quota", "objects"),
         issuers=value_at(tree, "spec", "authentication", "jwt") or [],
         nodes=_nodes(tree),
-        has_user_condition=condition_of(tree, USERS) is not None,
+        has_user_condition=condition(tree, USERS) is not None,
         wake_time=status.get("wakeTime"),
         changed_at=_changed_at(tree),
     )
-
-
-def condition_of(tree: Tree, name: str) -> Tree | None:
-    """Return a condition of an object, or None."""
-    conditions = (tree.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == name), None)
-
-
-def condition(name: str, status: str, reason: str, message: str, now: str) -> Tree:
-    """Return a new condition."""
-    return {
-        "type": name,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": now,
-    }
-
-
-def with_condition(tree: Tree, name: str, new: Tree | None) -> Tree:
-    """Return an object with a condition; without it if `new` is None."""
-    status: Tree = tree.get("status") or {}
-    others = [each for each in status.get("conditions") or () if each.get("type") != name]
-    conditions = others if new is None else [*others, new]
-    return {**tree, "status": {**status, "conditions": conditions}}
 
 
 def _nodes(tree: Tree) -> int | None:
@@ -125,7 +101,7 @@ def _nodes(tree: Tree) -> int | None:
 
 
 def _changed_at(tree: Tree) -> float:
-    ready = condition_of(tree, READY)
+    ready = condition(tree, READY)
     with suppress(ValueError):  # somebody else has written the status
         return datetime.fromisoformat(ready["lastTransitionTime"]).timestamp() if ready else 0.0
     return 0.0
@@ -236,14 +212,14 @@ def _schema() -> Tree:
 
 
 def _status_schema() -> Tree:
-    condition = _object(
+    item = _object(
         "One aspect of the state.",
         **{
             field: {"type": "string"}
             for field in ("type", "status", "reason", "message", "lastTransitionTime")
         },
     )
-    condition["required"] = ["type", "status", "lastTransitionTime", "reason", "message"]
+    item["required"] = ["type", "status", "lastTransitionTime", "reason", "message"]
     return _object(
         "The state of the cluster, which the server writes.",
         phase=_text("Ready: it answers requests. Terminating: its objects are being deleted."),
@@ -254,7 +230,7 @@ def _status_schema() -> Tree:
             "description": "Ready: whether the cluster answers requests. UsersConfigured: whether "
             "spec.authentication is valid; while it is not, it names no users.",
             "type": "array",
-            "items": condition,
+            "items": item,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         },

@@ -19,6 +19,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from kapiserver.api.accessors import finalizers_of, metadata_of
+from kapiserver.api.conditions import set_condition, without_condition
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.clusters.cluster_kind import (
@@ -29,10 +30,7 @@ from kapiserver.clusters.cluster_kind import (
     TERMINATING,
     USERS,
     ClusterRecord,
-    condition,
-    condition_of,
     record_of,
-    with_condition,
 )
 from kapiserver.clusters.credentials import (
     NAMESPACE,
@@ -41,7 +39,7 @@ from kapiserver.clusters.credentials import (
     credentials_of,
     new_secret,
 )
-from kapiserver.clusters.end_users import user_condition
+from kapiserver.clusters.end_users import problem_of_issuers
 from kapiserver.clusters.open_clusters import OpenClusters
 from kapiserver.clusters.settings import account_issuer
 from kapiserver.clusters.templates import Templates
@@ -178,20 +176,24 @@ class ClusterController(Controller[str]):
                 "url": f"{self._space.url}/{RESOURCE}/{name}",
                 "template": templates.current,
             }
-            prepared = {**tree, "status": {**old, **status}}
-            return with_condition(prepared, READY, condition(READY, "True", "Prepared", "", now))
+            status = set_condition({**old, **status}, READY, "True", "Prepared", "", now=now)
+            return {**tree, "status": status}
 
         await update_object(self._clusters, name, ready, subresource="status", uid=uid)
 
     async def _report_users(self, record: ClusterRecord) -> None:
         """Bring the condition of the users of a cluster up to date."""
-        issuer = account_issuer(self.server.config, record.name)
-        new = user_condition(record, issuer, timestamp(self.clock.now()))
+        problem = problem_of_issuers(record, account_issuer(self.server.config, record.name))
+        value, reason = ("False", "Invalid") if problem else ("True", "Valid")
+        now = timestamp(self.clock.now())
 
         def reported(tree: Tree) -> Tree:
-            if _is_same(condition_of(tree, USERS), new):
-                return tree
-            return with_condition(tree, USERS, new)
+            status = tree.get("status") or {}
+            if record.issuers:
+                status = set_condition(status, USERS, value, reason, problem, now=now)
+            else:
+                status = without_condition(status, USERS)
+            return {**tree, "status": status}
 
         await update_object(
             self._clusters, record.name, reported, subresource="status", uid=record.uid
@@ -231,8 +233,9 @@ class ClusterController(Controller[str]):
 
         def terminating(tree: Tree) -> Tree:
             status = {**(tree.get("status") or {}), "phase": TERMINATING}
-            not_ready = condition(READY, "False", "Deleted", "its objects are deleted", now)
-            return with_condition({**tree, "status": status}, READY, not_ready)
+            text = "its objects are deleted"
+            status = set_condition(status, READY, "False", "Deleted", text, now=now)
+            return {**tree, "status": status}
 
         if record.phase != TERMINATING:
             await update_object(self._clusters, name, terminating, subresource="status", uid=uid)
@@ -312,10 +315,3 @@ def _without_finalizer(tree: Tree) -> Tree:
 def _has_work(record: ClusterRecord) -> bool:
     has_users = bool(record.issuers) or record.has_user_condition
     return not record.is_open_to_requests or has_users
-
-
-def _is_same(old: Tree | None, new: Tree | None) -> bool:
-    """Return whether two conditions differ in their times at most."""
-    if old is None or new is None:
-        return old is new
-    return all(old.get(field) == new[field] for field in ("status", "reason", "message"))

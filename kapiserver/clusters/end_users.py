@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.configuration_files import BadConfiguration
-from kapiserver.clusters.cluster_kind import USERS, ClusterRecord, condition
+from kapiserver.clusters.cluster_kind import ClusterRecord
 
 
 def authentication_configuration(record: ClusterRecord, own_issuer: str) -> Tree | None:
@@ -24,13 +24,10 @@ def authentication_configuration(record: ClusterRecord, own_issuer: str) -> Tree
     return configuration_of_issuers(record.issuers, [own_issuer])
 
 
-def user_condition(record: ClusterRecord, own_issuer: str, now: str) -> Tree | None:
-    """Return the condition that says whether the issuers of a cluster are valid; None if it has
-    none."""
-    status, reason, message = "True", "Valid", ""
+def problem_of_issuers(record: ClusterRecord, own_issuer: str) -> str:
+    """Return what is wrong with the issuers of a cluster; "" if nothing is."""
     try:
-        if authentication_configuration(record, own_issuer) is None:
-            return None
+        authentication_configuration(record, own_issuer)
     except BadConfiguration as error:
-        status, reason, message = "False", "Invalid", f"spec.authentication: {error}"
-    return condition(USERS, status, reason, message, now)
+        return f"spec.authentication: {error}"
+    return ""

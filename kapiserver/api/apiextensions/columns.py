@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.apiextensions.conditions import is_true
 from kapiserver.api.columns import NAME, Column, Columns, text
+from kapiserver.api.conditions import is_true
 from kapiserver.api.types import Tree
 
 

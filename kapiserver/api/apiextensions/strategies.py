@@ -15,12 +15,12 @@ from kapiserver.api.accessors import (
     metadata_of,
 )
 from kapiserver.api.apiextensions import schema_warnings
-from kapiserver.api.apiextensions.conditions import set_condition
 from kapiserver.api.apiextensions.validation.definitions import (
     validate_definition,
     validate_definition_update,
     validate_status_update,
 )
+from kapiserver.api.conditions import set_condition
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta

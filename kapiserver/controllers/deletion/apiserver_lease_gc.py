@@ -12,6 +12,7 @@ from kapiserver.api.accessors import name_of, uid_of, value_at
 from kapiserver.api.columns import parse_time
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.identity import COMPONENT, IDENTITY_LABEL, LEASE_NAMESPACE
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import suppress_reason
@@ -21,8 +22,7 @@ START_DELAY_SECONDS = 60.0
 POLL_SECONDS = 3600.0
 _ALL = "all leases"
 _COORDINATION = GroupVersion("coordination.k8s.io", "v1")
-_NAMESPACE = "kube-system"
-_SELECTOR = "apiserver.kubernetes.io/identity=kube-apiserver"
+_SELECTOR = f"{IDENTITY_LABEL}={COMPONENT}"
 
 
 class APIServerLeaseGC(Controller[str]):
@@ -38,7 +38,7 @@ class APIServerLeaseGC(Controller[str]):
 
     async def reconcile(self, _all: str) -> None:
         """Delete the expired Leases."""
-        leases = self.context.served_resource(self._resource, namespace=_NAMESPACE)
+        leases = self.context.served_resource(self._resource, namespace=LEASE_NAMESPACE)
         if leases is None:
             return
         now = datetime.fromtimestamp(self.clock.now(), UTC)

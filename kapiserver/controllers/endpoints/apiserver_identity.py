@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.identity import COMPONENT, IDENTITY_LABEL, LEASE_NAMESPACE
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import delete_object
@@ -23,7 +24,6 @@ from kapiserver.controllers.loop.writing import delete_object
 LEASE_SECONDS = 3600
 RENEW_SECONDS = 10.0
 _VERSION = "coordination.k8s.io/v1"
-_NAMESPACE = "kube-system"
 _INSTANCE = uuid.uuid4()
 """The same in all worker processes, which keep one Lease: peers notice a restart by it."""
 _ADDRESS = "kubernetes.io/peer-advertise-address"
@@ -40,7 +40,7 @@ class APIServerIdentity(Controller[str]):
         self._name = name
         self._address = address
         self._holder = f"{self._name}_{_INSTANCE}"
-        self._leases = context.resource(_VERSION, "leases", namespace=_NAMESPACE)
+        self._leases = context.resource(_VERSION, "leases", namespace=LEASE_NAMESPACE)
 
     def set_up(self) -> None:
         """Renew the Lease now and periodically."""
@@ -71,7 +71,7 @@ class APIServerIdentity(Controller[str]):
         metadata = lease["metadata"]
         labels = {
             **(metadata.get("labels") or {}),
-            "apiserver.kubernetes.io/identity": "kube-apiserver",
+            IDENTITY_LABEL: COMPONENT,
             "kubernetes.io/hostname": platform.node(),
         }
         annotations = dict(metadata.get("annotations") or {})

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.group import GroupVersion
+from kapiserver.apiserver.identity import COMPONENT, IDENTITY_LABEL, LEASE_NAMESPACE
 from kapiserver.apiserver.peers.connections import DiscoveryFailed
 from kapiserver.apiserver.peers.metrics import ReroutedLabels
 from kapiserver.apiserver.peers.peer_proxy import PeerProxy
@@ -28,8 +29,6 @@ from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.objects.informer import ObjectChange
 
 LEASES = GroupVersion("coordination.k8s.io", "v1")
-_NAMESPACE = "kube-system"
-_LABEL = "apiserver.kubernetes.io/identity"
 _PEERS, _VERSIONS = "peers", "versions"
 _BATCH_SECONDS = 0.5
 
@@ -79,9 +78,9 @@ class PeerDiscovery(Controller[str]):
     def _is_peer(self, lease: Entry) -> bool:
         namespace, name = lease.key
         return (
-            namespace == _NAMESPACE
+            namespace == LEASE_NAMESPACE
             and name != self._own_id
-            and lease.labels.get(_LABEL) == "kube-apiserver"
+            and lease.labels.get(IDENTITY_LABEL) == COMPONENT
         )
 
     def _on_versions(self, _changed: Sequence[str]) -> None:

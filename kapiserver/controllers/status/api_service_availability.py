@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.apiextensions.conditions import set_condition
+from kapiserver.api.conditions import set_condition
 from kapiserver.api.go_format import quote
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree

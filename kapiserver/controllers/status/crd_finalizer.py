@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kapiserver.api.accessors import finalizers_of, is_terminating
-from kapiserver.api.apiextensions.conditions import condition, set_condition
+from kapiserver.api.conditions import condition, set_condition
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
 from kapiserver.controllers.loop.controller import Controller

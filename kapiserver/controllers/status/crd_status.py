@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kapiserver.api.accessors import is_terminating
-from kapiserver.api.apiextensions.conditions import (
+from kapiserver.api.apiextensions.validation.approval import approval_of
+from kapiserver.api.conditions import (
     condition,
     is_true,
     set_condition,
     without_condition,
 )
-from kapiserver.api.apiextensions.validation.approval import approval_of
 from kapiserver.api.errors import Path
 from kapiserver.api.go_format import join_errors
 from kapiserver.api.types import Tree

@@ -13,10 +13,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from kapiserver.api.accessors import labels_of, uid_of, value_at
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.conditions import set_condition, without_condition
+from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.identity import COMPONENT, IDENTITY_LABEL, LEASE_NAMESPACE
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_object
@@ -27,9 +29,7 @@ from kapiserver.storage.objects.lifecycle import timestamp
 
 INTERNAL = GroupVersion("internal.apiserver.k8s.io", "v1alpha1")
 _LEASES = GroupVersion("coordination.k8s.io", "v1")
-_NAMESPACE = "kube-system"
 _CONDITION = "AllEncodingVersionsEqual"
-_IDENTITY = ("apiserver.kubernetes.io/identity", "kube-apiserver")
 
 
 class StorageVersionReports(Controller[ObjectKey]):
@@ -42,7 +42,7 @@ class StorageVersionReports(Controller[ObjectKey]):
         super().__init__(context)
         self._own_id = own_id
         self._objects = context.resource(str(INTERNAL), "storageversions")
-        self._lease_objects = context.resource(str(_LEASES), "leases", namespace=_NAMESPACE)
+        self._lease_objects = context.resource(str(_LEASES), "leases", namespace=LEASE_NAMESPACE)
         self._reports = self._current_reports()
 
     def set_up(self) -> None:
@@ -57,37 +57,37 @@ class StorageVersionReports(Controller[ObjectKey]):
             return  # its Lease queues every report
         report = self._reports.get(key.name)
         entry = self._versions.lister.get(key)
-        present: Tree = {} if entry is None else entry.tree()
-        reported = [each["apiServerID"] for each in _reports_in(present)]
-        gone = {each for each in reported if each != self._own_id and await self._is_gone(each)}
-        reports = self._new_reports(present, report, gone)
+        current: Tree = {} if entry is None else entry.tree()
+        servers = {each["apiServerID"] for each in _reports_in(current)} - {self._own_id}
+        stale = {server for server in servers if await self._is_gone(server)}
+        reports = self._new_reports(current, report, stale)
         if entry is None and reports:
             await create_missing(self._objects, {"metadata": {"name": key.name}, "spec": {}})
         if reports:
-            await self._write(key.name, report, gone)
+            await self._write(key.name, report, stale)
         elif entry is not None:
-            await delete_object(self._objects, key.name, uid=uid_of(present))
+            await delete_object(self._objects, key.name, uid=uid_of(current))
 
-    async def _write(self, name: str, report: Tree | None, gone: set[str]) -> None:
+    async def _write(self, name: str, report: Tree | None, stale: set[str]) -> None:
         now = timestamp(self.clock.now())
 
-        def reported(tree: Tree) -> Tree:
-            status = _with_reports(tree, self._new_reports(tree, report, gone), now)
+        def with_report(tree: Tree) -> Tree:
+            status = _with_reports(tree, self._new_reports(tree, report, stale), now)
             return tree if status == tree.get("status") else {**tree, "status": status}
 
-        await update_object(self._objects, name, reported, subresource="status")
+        await update_object(self._objects, name, with_report, subresource="status")
 
-    def _new_reports(self, tree: Tree, report: Tree | None, gone: set[str]) -> Sequence[Tree]:
+    def _new_reports(self, tree: Tree, report: Tree | None, stale: set[str]) -> Sequence[Tree]:
         """Return the reports of the other servers that run, with that of this one in its place."""
         reports = {each["apiServerID"]: each for each in _reports_in(tree)}
         if report is not None:
             reports[self._own_id] = {"apiServerID": self._own_id, **report}
         else:
             reports.pop(self._own_id, None)
-        return [each for name, each in reports.items() if name not in gone]
+        return [each for name, each in reports.items() if name not in stale]
 
     def _is_server(self, name: str) -> bool:
-        entry = self._leases.lister.get(ObjectKey(_NAMESPACE, name))
+        entry = self._leases.lister.get(ObjectKey(LEASE_NAMESPACE, name))
         return entry is not None and _is_identity(entry.tree())
 
     async def _is_gone(self, name: str) -> bool:
@@ -142,25 +142,27 @@ def storage_reports(scheme: Scheme, definitions: Container[str] = ()) -> Mapping
                 continue
             stored_version = GroupVersion(resource.group, resource.storage_version)
             declared = scheme.declared_resource(stored_version, resource.name)
-            served = [str(GroupVersion(resource.group, each)) for each in resource.versions]
-            known = [str(GroupVersion(resource.group, each)) for each in declared.versions]
-            encoding = str(stored_version)
+            served_versions, encoding = _api_versions(resource), str(stored_version)
             report = reports.setdefault(
                 f"{resource.group or 'core'}.{resource.name}",
                 {"encodingVersion": encoding, "decodableVersions": [], "servedVersions": []},
             )
-            _extend(report["servedVersions"], served)
-            _extend(report["decodableVersions"], [*known, *served, encoding])
+            _extend(report["servedVersions"], served_versions)
+            decodable_versions = [*_api_versions(declared), *served_versions, encoding]
+            _extend(report["decodableVersions"], decodable_versions)
     return reports
 
 
-def _extend(versions: list[str], others: Iterable[str]) -> None:
-    versions.extend(each for each in others if each not in versions)
+def _api_versions(resource: Resource) -> list[str]:
+    return [str(GroupVersion(resource.group, version)) for version in resource.versions]
+
+
+def _extend(versions: list[str], more: Iterable[str]) -> None:
+    versions.extend(each for each in more if each not in versions)
 
 
 def _is_identity(lease: Tree) -> bool:
-    label, component = _IDENTITY
-    return labels_of(lease).get(label) == component
+    return labels_of(lease).get(IDENTITY_LABEL) == COMPONENT
 
 
 def _reports_in(tree: Tree) -> Sequence[Tree]:
@@ -176,18 +178,10 @@ def _with_reports(tree: Tree, reports: Sequence[Tree], now: str) -> Tree:
     status: dict[str, Any] = {"storageVersions": list(reports)}
     if common is not None:
         status["commonEncodingVersion"] = common
-    conditions = old.get("conditions") or ()
-    others = [each for each in conditions if each.get("type") != _CONDITION]
-    before: Tree = next((each for each in conditions if each.get("type") == _CONDITION), {})
-    condition = {
-        "type": _CONDITION,
-        "status": "False" if common is None else "True",
-        "lastTransitionTime": now,
-        "reason": f"CommonEncodingVersion{'Unset' if common is None else 'Set'}",
-        "message": f"Common encoding version {'unset' if common is None else 'set'}",
-    }
     old_common = old.get("commonEncodingVersion")
-    has_changed = old_common and common and old_common != common
-    if before.get("status") == condition["status"] and not has_changed:
-        condition["lastTransitionTime"] = before.get("lastTransitionTime") or now
-    return {**status, "conditions": [*others, condition]}
+    if old_common and common and old_common != common:
+        old = without_condition(old, _CONDITION)  # another common version is a transition, too
+    status["conditions"] = old.get("conditions") or []
+    value, text = ("False", "unset") if common is None else ("True", "set")
+    reason, message = f"CommonEncodingVersion{text.title()}", f"Common encoding version {text}"
+    return set_condition(status, _CONDITION, value, reason, message, now=now)

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from kapiserver.api import names
 from kapiserver.api.accessors import annotations_of, value_at
-from kapiserver.api.apiextensions.conditions import is_true
 from kapiserver.api.apiextensions.validation.approval import ANNOTATION, approval_of
 from kapiserver.api.apiextensions.validation.conversions import validate_conversion
 from kapiserver.api.apiextensions.validation.versions import (
@@ -24,6 +23,7 @@ from kapiserver.api.apiextensions.validation.versions import (
     validate_selectable_fields,
     validate_subresources,
 )
+from kapiserver.api.conditions import is_true
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
 from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree

@@ -1,6 +1,7 @@
-"""Conditions of a CustomResourceDefinition: reading and setting them.
+"""Conditions in the status of an object: reading and setting them by type.
 
-Mirrors helpers.go of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
+Mirrors helpers.go of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions, which other kinds
+follow, too; those of workloads have rules of their own (`controllers/workloads/conditions.py`).
 """
 
 from __future__ import annotations

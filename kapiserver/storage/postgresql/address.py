@@ -132,17 +132,17 @@ def _hosts(text: str, ports: str) -> list[Mapping[str, str | int | None]]:
     """Return the servers of `HOST:PORT,HOST:PORT`, none if there is only one. `ports` are those of
     the parameter, one for all or one for each."""
     urls = [urlsplit(f"//{part}") for part in text.split(",")]
-    own = [_port(url.netloc.rpartition("]")[2].partition(":")[2]) for url in urls]
-    others = [_port(port) for port in ports.split(",")]
+    host_ports = [_port(url.netloc.rpartition("]")[2].partition(":")[2]) for url in urls]
+    listed_ports = [_port(port) for port in ports.split(",")]
     if len(urls) == 1:
         return []
-    if len(others) == 1:
-        others *= len(urls)
-    if len(others) != len(urls):
+    if len(listed_ports) == 1:
+        listed_ports *= len(urls)
+    if len(listed_ports) != len(urls):
         raise ValueError(f"--storage: port={ports} for {len(urls)} hosts")
     return [
-        {"host": unquote(url.hostname or ""), "port": port or other}
-        for url, port, other in zip(urls, own, others, strict=True)
+        {"host": unquote(url.hostname or ""), "port": port or listed}
+        for url, port, listed in zip(urls, host_ports, listed_ports, strict=True)
     ]
 
 

@@ -107,10 +107,10 @@ def ensure_certificates(
     ca = Pair(certificate=folder / OWN_CA, key=folder / "ca.key")
     serving = Pair(certificate=folder / "apiserver.crt", key=folder / "apiserver.key")
     admin = Pair(certificate=folder / "admin.crt", key=folder / "admin.key")
-    given = config.certificates.tls_cert_file, config.certificates.tls_private_key_file
+    certificate, key = config.certificates.tls_cert_file, config.certificates.tls_private_key_file
     names: Sequence[str] = ()
-    if given[0] is not None and given[1] is not None:
-        serving = Pair(certificate=given[0], key=given[1])
+    if certificate is not None and key is not None:
+        serving = Pair(certificate=certificate, key=key)
     else:
         names = alternative_names(config)
     with locked(folder / ".lock"):

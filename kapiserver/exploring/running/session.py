@@ -55,6 +55,33 @@ class _Checkpoint(Struct, frozen=True, eq=False):
     objects: frozenset[ObjectRef]
 
 
+class _Patience:
+    """How long to wait for an operator that rests.
+
+    seconds     of rest after which the wait is over
+    rested      for how long the operator has rested
+    attempts    how often it went on
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count again."""
+        self.rested, self.attempts = 0.0, 0
+
+    def note(self, rest: float) -> None:
+        """Note that the operator has rested for so many seconds; 0.0: it went on."""
+        self.rested += rest
+        self.attempts += not rest
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the operator has rested for long enough."""
+        return self.rested >= self.seconds
+
+
 class Session:
     """Runs plans one after the other on one server. `open_session` makes one."""
 
@@ -264,19 +291,17 @@ class Session:
     async def _rest_while(self, waiting: asyncio.Task[None], seconds: float) -> None:
         """Return when a task is done, or patience is over: that of the pace, or so many seconds of
         a plain run, or until the operator has tried again."""
-        patience, rested, attempts = self._pace.patience or seconds, 0.0, 0
+        patience = _Patience(self._pace.patience or seconds)
         while not waiting.done() and not self._settling.look_for_loops():
             await asyncio.sleep(POLL_SECONDS)
-            passed = await self._settling.rest_on()
-            rested, attempts = rested + passed, attempts + (not passed)
+            patience.note(await self._settling.rest_on())
             if waiting.done():
                 return
             if await self.injector.on_quiet(is_blocked=True):
-                rested, attempts = 0.0, 0
-            if rested >= patience:
-                if attempts <= MAX_ATTEMPTS:
-                    patience = max(patience, self._patience_for_retry(await self._state(), rested))
-                if rested >= patience:
+                patience.begin()
+            if patience.is_over:
+                self._extend(patience, await self._state())
+                if patience.is_over:
                     return
 
     async def _wait_for(self, step: Wait, seconds: float) -> None:
@@ -305,27 +330,29 @@ class Session:
     async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
         """Return the objects, when they are as expected, or patience is over and the operator has
         tried again. If the operator has not recovered within this time before, it gets no more."""
-        patience, rested, attempts = 0.0 if self._has_given_up else self._pace.patience, 0.0, 0
+        patience = _Patience(0.0 if self._has_given_up else self._pace.patience)
         while True:
             objects = await self._state()
             if expected is None or not expected.differences(objects):
                 return objects
-            if attempts <= MAX_ATTEMPTS:
-                patience = max(patience, self._patience_for_retry(objects, rested))
-            if rested >= patience or self._settling.look_for_loops():
+            self._extend(patience, objects)
+            if patience.is_over or self._settling.look_for_loops():
                 return objects
-            passed = await self._settling.rest_on()
-            rested, attempts = rested + passed, attempts + (not passed)
+            patience.note(await self._settling.rest_on())
 
-    def _patience_for_retry(self, objects: Mapping[ObjectRef, Tree], rested: float) -> float:
-        """Return for how long the operator must rest in all before it has tried again, if the
-        objects say when it will; 0.0 if they do not, in a plain run, and if it has logged an error
-        of its program: whatever it does then, the run has failed."""
+    def _extend(self, patience: _Patience, objects: Mapping[ObjectRef, Tree]) -> None:
+        """Wait until the operator has tried again, if the objects say when it will; not in a plain
+        run, and not if it has logged an error of its program: whatever it does then, the run has
+        failed."""
+        if patience.attempts > MAX_ATTEMPTS:
+            return
         if not self._pace.patience or self._settling.has_program_error:
-            return 0.0
+            return
         seconds = seconds_to_retry(objects.values(), time.time())
-        longest = MAX_RETRY_SECONDS + self._pace.patience
-        return min(longest, rested + seconds + self._pace.patience) if seconds else 0.0
+        if seconds:
+            longest = MAX_RETRY_SECONDS + self._pace.patience
+            needed = min(longest, patience.rested + seconds + self._pace.patience)
+            patience.seconds = max(patience.seconds, needed)
 
     async def _state(self) -> dict[ObjectRef, Tree]:
         assert self._clean is not None

@@ -73,5 +73,5 @@ def test_no_compilation_at_import() -> None:
     """`@dataclass` compiles the methods of a class at import, which takes as long as the rest of
     its module; a msgspec struct compiles nothing."""
     command = [sys.executable, "-c", FIND_DATACLASSES]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert sorted(done.stdout.split()) == DATACLASSES
+    completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert sorted(completed.stdout.split()) == DATACLASSES

@@ -109,15 +109,15 @@ def test_kubectl_says_the_same(server: TestServer, judge: Judge, tmp_path: Path)
         if path is None:
             continue
         file.write_text(text)
-        done = subprocess.run(
+        completed = subprocess.run(
             [kubectl, "--kubeconfig", str(server.kubeconfig), "apply", "--server-side",
              "--dry-run=server", "--validate=strict", "-f", str(file)],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         errors = _verdict(check_text(text)).errors
-        assert bool(done.returncode) == bool(errors), (number, done.stderr, errors)
+        assert bool(completed.returncode) == bool(errors), (number, completed.stderr, errors)
         message = judge.verdict(path, tree).message
-        if "Error from server" in done.stderr:  # kubectl refuses some objects by itself
-            assert _one_line(message) in _one_line(done.stderr), number
+        if "Error from server" in completed.stderr:  # kubectl refuses some objects by itself
+            assert _one_line(message) in _one_line(completed.stderr), number
         compared += 1
     assert compared > len(KUBECTL_MANIFESTS) * 0.6

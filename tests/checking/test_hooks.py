@@ -39,9 +39,9 @@ def test_action(tmp_path: Path) -> None:
         **os.environ, "PATHS": str(tmp_path), "ARGUMENTS": "--release 1.34 --strict",
         "PYTHONPATH": str(ROOT),
     }  # fmt: skip
-    done = subprocess.run(
+    completed = subprocess.run(
         ["bash", "-e", "-c", script],
         env=environment, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stdout.startswith("::error file=")
+    assert completed.returncode == 1
+    assert completed.stdout.startswith("::error file=")

@@ -39,10 +39,10 @@ def test_thousand_objects(tmp_path: Path) -> None:
         (tmp_path / f"{number}.yaml").write_text(WORKLOAD.format(number))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "kapiserver", "check", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "1000 objects: 0 errors, 0 warnings\n"
+    assert (completed.returncode, completed.stdout) == (0, "")
+    assert completed.stderr == "1000 objects: 0 errors, 0 warnings\n"
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert seconds < CPU_SECONDS
     assert after.ru_maxrss < MEMORY_KILOBYTES or before.ru_maxrss == after.ru_maxrss

@@ -100,11 +100,11 @@ class Walk:
         """Run `kapiserver clusters`, and return what it prints."""
         command = [sys.executable, "-m", "kapiserver", "clusters", *arguments]
         kubeconfig = ["--kubeconfig", str(self.server.kubeconfig)]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*command, *kubeconfig], cwd=ROOT, capture_output=True, text=True, timeout=120
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert completed.returncode == 0, completed.stderr
+        return completed.stdout
 
     def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False) -> str:
         """Run kubectl in the management cluster."""

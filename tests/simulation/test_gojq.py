@@ -34,11 +34,11 @@ def gojq(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("gojq") / "gojq"
     command = ["go", "build", "-o", str(program), "."]
     environment = os.environ | {"GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=SOURCE, env=environment, capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        pytest.skip(f"go cannot build gojq: {done.stderr[-300:]}")
+    if completed.returncode != 0:
+        pytest.skip(f"go cannot build gojq: {completed.stderr[-300:]}")
     return program
 
 
@@ -53,8 +53,8 @@ def evaluated(source: str) -> dict[str, Any]:
 
 def answers(gojq: Path, sources: Sequence[str]) -> list[dict[str, Any]]:
     lines = b"\n".join(orjson.dumps([source, POD]) for source in sources)
-    done = subprocess.run([gojq], input=lines, capture_output=True, check=True)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    completed = subprocess.run([gojq], input=lines, capture_output=True, check=True)
+    found = [json.loads(line) for line in completed.stdout.splitlines()]
     return [{key: each[key] for key in each if key != "message"} for each in found]
 
 

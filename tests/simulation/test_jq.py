@@ -119,8 +119,8 @@ def jq_version():
     """Return the version of the program jq, such as (1, 7); (0, 0) if it is not installed."""
     if shutil.which("jq") is None:
         return (0, 0)
-    done = subprocess.run(["jq", "--version"], capture_output=True, check=True, text=True)
-    return tuple(map(int, re.findall(r"\d+", done.stdout)[:2]))
+    completed = subprocess.run(["jq", "--version"], capture_output=True, check=True, text=True)
+    return tuple(map(int, re.findall(r"\d+", completed.stdout)[:2]))
 
 
 @pytest.mark.skipif(jq_version() < (1, 7), reason="jq 1.7 is not installed")
@@ -130,8 +130,10 @@ def test_same_as_jq():
         if source == "now":
             continue
         command = ["jq", "-c", source]
-        done = subprocess.run(command, input=orjson.dumps(POD), capture_output=True, check=True)
-        assert [orjson.loads(line) for line in done.stdout.splitlines()] == results, source
+        completed = subprocess.run(
+            command, input=orjson.dumps(POD), capture_output=True, check=True
+        )
+        assert [orjson.loads(line) for line in completed.stdout.splitlines()] == results, source
 
 
 UNPARSABLE = {

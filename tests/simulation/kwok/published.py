@@ -20,10 +20,10 @@ def folder() -> Path | None:
     if shutil.which("go") is None:
         return None
     command = ["go", "mod", "download", "-json", MODULE]
-    done = subprocess.run(command, cwd="/", capture_output=True, check=False)
-    if done.returncode:
+    completed = subprocess.run(command, cwd="/", capture_output=True, check=False)
+    if completed.returncode:
         return None
-    return Path(json.loads(done.stdout)["Dir"]) / "kustomize" / "stage"
+    return Path(json.loads(completed.stdout)["Dir"]) / "kustomize" / "stage"
 
 
 def objects(name: str) -> list[dict]:

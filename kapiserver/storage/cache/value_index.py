@@ -25,10 +25,9 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextvars import Context
-from operator import attrgetter
 
 from kapiserver.api.selectors import EqualityTerm, Selection
-from kapiserver.storage.cache.entry import Entry, entries_in_scope
+from kapiserver.storage.cache.entry import Entry, entries_in_scope, entry_path
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.concurrency.subscriptions import Subscription
@@ -46,8 +45,6 @@ MAX_NAMES = 4
 """Labels and fields of one resource that are indexed at the same time."""
 _WITHOUT_INDEX = ("metadata.name", "metadata.namespace")
 """Fields that the key of an object tells."""
-
-_path = attrgetter("path")
 
 
 class _Values:
@@ -88,7 +85,7 @@ class _Values:
         if path in self._value_of:
             value = self._value_of.pop(path)
             entries = self._by_value[value]
-            del entries[bisect_left(entries, path, key=_path)]
+            del entries[bisect_left(entries, path, key=entry_path)]
             if not entries:
                 del self._by_value[value]
         if entry is None:
@@ -98,7 +95,7 @@ class _Values:
         except KeyError:
             return
         entries = self._by_value.setdefault(value, [])
-        entries.insert(bisect_left(entries, path, key=_path), entry)
+        entries.insert(bisect_left(entries, path, key=entry_path), entry)
         self._value_of[path] = value
 
     def _read_value(self, entry: Entry) -> str | None:
@@ -121,7 +118,7 @@ class _Values:
         entries: list[Entry] = []
         for value in (*values, None):
             entries += entries_in_scope(self._by_value.get(value, []), scope, start)
-        entries.sort(key=_path)
+        entries.sort(key=entry_path)
         return entries
 
 

@@ -1,4 +1,4 @@
-"""Events as the watchers of a selection see them.."""
+"""Events as the watchers of a selection see them."""
 
 from __future__ import annotations
 

@@ -361,9 +361,9 @@ class WatchFanout:
                     batch, self._pending = self._pending, []
                     for group, events in self._matching_groups(batch).items():
                         await self._deliver(group, events)
-                    own = self._clock.now() - round_start
-                    of_all = own * self._workers
-                    pause = min(of_all, MAX_PAUSE_SECONDS) + min(of_all - own, MAX_PAUSE_SECONDS)
+                    seconds = self._clock.now() - round_start
+                    whole = seconds * self._workers  # as one process would take
+                    pause = min(whole, MAX_PAUSE_SECONDS) + min(whole - seconds, MAX_PAUSE_SECONDS)
                     if pause > MIN_PAUSE_SECONDS:
                         await asyncio.sleep(pause)
                 else:

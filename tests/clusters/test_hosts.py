@@ -137,7 +137,7 @@ def test_http2(kit: Kit, pair: Pair) -> None:
             )
         ]
         codes = [(await client.wait(stream)).status for stream in streams]
-        client.writer.close()
+        client.abort()
         return codes
 
     assert asyncio.run(run()) == [200, 421, 200, 200]

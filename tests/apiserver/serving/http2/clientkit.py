@@ -139,6 +139,11 @@ class Client:
         elif isinstance(event, h2.events.StreamReset):
             answer.reset = int(event.error_code)
 
+    def abort(self) -> None:
+        """Close the connection at once. A TLS close waits for the server's, and a loop that ends
+        does not wait for that."""
+        self.writer.transport.abort()
+
     async def end(self) -> None:
         """Return when the server has closed the connection."""
         while not self.is_closed:

@@ -39,7 +39,7 @@ async def test_negotiation(tmp_path: Path, protocols: tuple[str, ...]) -> None:
             watch = await client.send("/api/v1/namespaces?watch=1")
             while not client.answers[watch].body:
                 await client.read()
-            client.writer.close()
+            client.abort()
         else:
             reader, writer = await asyncio.open_connection(
                 "127.0.0.1", port, ssl=tls, server_hostname="localhost"
@@ -63,4 +63,4 @@ async def test_create(tmp_path: Path) -> None:
         assert (await client.get(f"{path}/a")).status == 200
         refused = await client.get("/api/v1/namespaces/default/pods/a/exec?command=a")
         assert json.loads(refused.body)["kind"] == "Status"
-        client.writer.close()
+        client.abort()

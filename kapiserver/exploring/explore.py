@@ -103,7 +103,7 @@ def _learned_pace(runners: Sequence[PlanRunner], history: History) -> Pace:
     """Return the pace of an operator that has waited before it went on as the runners say."""
     longest_rest = max(runner.longest_rest for runner in runners)
     quiet, patience = max(MIN_QUIET, 2 * longest_rest), PATIENCE
-    if any(runner.skips_time for runner in runners):
+    if any(runner.is_in_process for runner in runners):
         quiet, patience = max(quiet, SKIPPED_QUIET), SKIPPED_PATIENCE
     first_step = next(mark.position for mark in history.marks if mark.step == 0)
     watches = sum(watch.position < first_step for watch in history.watches)

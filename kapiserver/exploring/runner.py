@@ -28,8 +28,8 @@ class PlanRunner(Protocol):
         """Whether the points of the last plan did not come, or the server refused its variation."""
 
     @property
-    def skips_time(self) -> bool:
-        """Whether time goes by at once while an operator rests."""
+    def is_in_process(self) -> bool:
+        """Whether the operator runs in this process, so that its time can be skipped."""
 
     @property
     def longest_rest(self) -> float:

@@ -102,6 +102,8 @@ def differences(expected: State, actual: State) -> list[Difference]:
             result.append(Difference(reference, MISSING))
         elif reference not in expected:
             result.append(Difference(reference, UNEXPECTED))
+        elif expected[reference] == actual[reference]:
+            continue
         elif fields := changes(expected[reference], actual[reference]):
             result.append(Difference(reference, DIFFERENT, tuple(fields)))
     return result

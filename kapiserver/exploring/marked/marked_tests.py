@@ -44,7 +44,7 @@ class ItemRunner:
         self._recording = None if recordings is None else recordings / LAST_RECORDING
         self.steps = ()
         self.checkpoints = frozenset[int]()
-        self.skips_time = False
+        self.is_in_process = False
         self.reports: list[pytest.TestReport] = []
         """The reports of the last run."""
         self.is_pending = False
@@ -59,7 +59,7 @@ class ItemRunner:
         del self._item.stash[TEST_RUN]
         if run.session is not None:
             self.is_pending = run.session.is_pending
-            self.skips_time = run.session.skips_time
+            self.is_in_process = run.session.is_in_process
             self.longest_rest = max(self.longest_rest, run.session.tracer.longest_rest)
         return run.history
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from kapiserver.exploring.planning.variation import parse_variation
 from kapiserver.exploring.running.assignment import Assignment, Pace, Setup
 from kapiserver.exploring.running.injecting.injector import Injector
 from kapiserver.exploring.running.injecting.obstacles import Obstacles
+from kapiserver.exploring.running.operators.in_process import serving_without_tls
 from kapiserver.exploring.running.operators.instances import POLL_SECONDS, Instances
 from kapiserver.exploring.running.results import forbidden_requests, read_state
 from kapiserver.exploring.running.retries import MAX_RETRY_SECONDS, seconds_to_retry
@@ -43,6 +45,8 @@ WATCH_SECONDS = 1.5
 MAX_ATTEMPTS = 5
 """How often an operator may go on before the moment of its next attempt is no reason to wait any
 more: it has failed each time."""
+MAX_NEW_OBJECTS = 10_000
+"""How many new objects start a garbage collection; the interpreter's default is 700."""
 BLOCKED_SECONDS = 0.02
 """Time between two looks at whether a workload that comes by HTTP waits for the operator."""
 
@@ -85,11 +89,11 @@ class _Patience:
 class Session:
     """Runs plans one after the other on one server. `open_session` makes one."""
 
-    def __init__(self, server: TestServer, setup: Setup) -> None:
+    def __init__(self, server: TestServer, setup: Setup, plain_url: str = "") -> None:
         self._server = server
         self._setup = setup
         self.tracer = Tracer(server.running.cluster.server)
-        self.instances = Instances(server, self.tracer, setup.launcher, setup.user)
+        self.instances = Instances(server, self.tracer, setup.launcher, setup.user, plain_url)
         self.injector = Injector(self.tracer, self.instances, self, stale_reads=setup.stale_reads)
         self._settling = Settling(server, self.tracer, self.instances, self.injector)
         self._writes = Writes(server, self.tracer)
@@ -193,9 +197,9 @@ class Session:
         return bool(self.injector.pending) or self._is_refused
 
     @property
-    def skips_time(self) -> bool:
-        """Whether time goes by at once while an operator rests."""
-        return self.instances.launcher is not None and self.instances.launcher.skips_time
+    def is_in_process(self) -> bool:
+        """Whether the operator runs in this process, so that its time can be skipped."""
+        return self.instances.launcher is not None and self.instances.launcher.is_in_process
 
     @property
     def longest_rest(self) -> float:
@@ -443,7 +447,26 @@ class Session:
 async def open_session(setup: Setup) -> AsyncIterator[Session]:
     """Start a server for a session. Raises OSError, ValueError, StatusError for what cannot be
     installed."""
-    async with TestServer(**setup.settings) as server:
-        session = Session(server, setup)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(TestServer(**setup.settings))
+        plain_url = ""
+        if setup.launcher is not None and setup.launcher.is_in_process:
+            plain_url = await stack.enter_async_context(serving_without_tls(server))
+        session = Session(server, setup, plain_url)
         await session.install()
-        yield session
+        with _collecting_rarely():
+            yield session
+
+
+@contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    """Exempt the objects of the started server from garbage collections until the block ends, and
+    let more new objects start one."""
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(MAX_NEW_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()

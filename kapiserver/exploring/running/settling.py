@@ -65,6 +65,8 @@ class Settling:
     async def settle(self) -> bool:
         """Return True when nothing is left to do, False at the time limit, and as soon as it is
         certain that the operator will not settle."""
+        if self.has_settled and not self._has_work():
+            return True
         loop = asyncio.get_running_loop()
         start = loop.time()
         while not self.look_for_loops():
@@ -82,7 +84,6 @@ class Settling:
             await self._server.settle_async()
             is_quiet = await self.rest_until(self._tracer.rested + SHORT_REST_SECONDS)
             is_quiet = is_quiet and self._tracer.activity == activity
-            is_quiet = is_quiet and not self._has_data_in_flight()
             if is_quiet and not await self._injector.on_quiet():
                 self._settled_at = activity
                 self._instances.has_new = False
@@ -100,7 +101,7 @@ class Settling:
         """Return True when the operator has rested for so many seconds since the last activity, and
         False when it works, or work for it is on its way."""
         tracer, activity = self._tracer, self._tracer.activity
-        if self._has_data_in_flight():
+        if self._has_work() or self._has_data_in_flight():
             await asyncio.sleep(POLL_SECONDS)
             return False
         while tracer.rested < seconds:

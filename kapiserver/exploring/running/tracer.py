@@ -66,7 +66,7 @@ class Trace(Struct, frozen=True, eq=False):
 
     position: int = 0
     requests: tuple[Request, ...] = ()
-    events: tuple[_StoredEvent, ...] = ()
+    commits: tuple[Commit, ...] = ()
     watches: tuple[OpenedWatch, ...] = ()
     marks: tuple[Mark, ...] = ()
 
@@ -88,7 +88,11 @@ class Tracer(EventSink):
         self._position = earlier.position
         self._requests = list(earlier.requests)
         self._open: dict[int, Request] = {}
-        self._events = list(earlier.events)
+        self._commits = list(earlier.commits)
+        self._events: list[_StoredEvent] = []
+        """The commits behind those of `_commits`, which are not decoded yet."""
+        self._trees: dict[str, Tree | None] = {}
+        """The newest decoded objects, by their keys."""
         self._watches = list(earlier.watches)
         self._marks = list(earlier.marks)
         self._exits: list[Exit] = []
@@ -110,7 +114,7 @@ class Tracer(EventSink):
         return Trace(
             self._position,
             tuple(self._requests),
-            tuple(self._events),
+            tuple(self._decoded_commits()),
             tuple(self._watches),
             tuple(self._marks),
         )
@@ -289,30 +293,31 @@ class Tracer(EventSink):
     def created_objects(self) -> frozenset[ObjectRef]:
         """Return the objects that were created in this run and are still there, Leases left out."""
         objects: set[ObjectRef] = set()
-        for event in self._events:
-            if event.operation == "created" and event.object.resource not in NO_STATE:
-                objects.add(event.object)
-            elif event.operation == "deleted":
-                objects.discard(event.object)
+        commits: Sequence[Commit | _StoredEvent] = (*self._commits, *self._events)
+        for commit in commits:
+            if commit.operation == "created" and commit.object.resource not in NO_STATE:
+                objects.add(commit.object)
+            elif commit.operation == "deleted":
+                objects.discard(commit.object)
         return frozenset(objects)
 
     def history(self) -> History:
         """Return what was recorded."""
         return History(
             requests=tuple(self._requests),
-            commits=tuple(self._commits()),
+            commits=tuple(self._decoded_commits()),
             watches=tuple(self._watches),
             marks=tuple(self._marks),
             exits=tuple(self._exits),
         )
 
-    def _commits(self) -> list[Commit]:
-        commits, last = [], dict[str, Tree | None]()
+    def _decoded_commits(self) -> list[Commit]:
+        """Return all commits. Each is decoded once, those before a checkpoint once for all runs."""
         for item in self._events:
             event = item.event
-            old = last.get(event.key) or self._tree(event.key, event.previous)
-            last[event.key] = new = self._tree(event.key, event.value)
-            commits.append(
+            old = self._trees.get(event.key) or self._tree(event.key, event.previous)
+            self._trees[event.key] = new = self._tree(event.key, event.value)
+            self._commits.append(
                 Commit(
                     position=item.position,
                     revision=event.revision,
@@ -324,7 +329,8 @@ class Tracer(EventSink):
                     new=new,
                 )
             )
-        return commits
+        self._events.clear()
+        return self._commits
 
     def _tree(self, key: str, value: bytes | None) -> Tree | None:
         server = self.server

@@ -49,7 +49,7 @@ class _Outcome(Struct, frozen=True):
     is_pending: bool = False
     longest_rest: float = 0.0
     checkpoints: frozenset[int] = frozenset()
-    skips_time: bool = False
+    is_in_process: bool = False
 
 
 _Request: TypeAlias = Assignment | _Recording
@@ -77,9 +77,9 @@ class Worker:
         return self._last.is_pending
 
     @property
-    def skips_time(self) -> bool:
-        """Whether time goes by at once while an operator rests."""
-        return self._last.skips_time
+    def is_in_process(self) -> bool:
+        """Whether the operator runs in the process of its server: its time can be skipped."""
+        return self._last.is_in_process
 
     @property
     def longest_rest(self) -> float:
@@ -193,5 +193,5 @@ async def _perform(session: Session, request: _Request) -> _Outcome:
         is_pending=session.is_pending,
         longest_rest=session.longest_rest,
         checkpoints=frozenset(session.checkpoints),
-        skips_time=session.skips_time,
+        is_in_process=session.is_in_process,
     )

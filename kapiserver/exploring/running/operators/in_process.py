@@ -7,15 +7,20 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
+from kapiserver.apiserver.filters.recovery import error_response
+from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
+from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer
 from kapiserver.exploring.running.operators.operator_loop import Idleness, OperatorLoop
 from kapiserver.exploring.running.operators.programs import SAMPLE_SECONDS, Program
 from kapiserver.testing.fixtures.background import running_coroutine
 from kapiserver.testing.fixtures.environment import use_kubeconfig
 from kapiserver.testing.loop_thread import LoopThread
+from kapiserver.testing.server import TestServer
 
 START_SECONDS = 30.0
 """Time in which an operator must wait for something after its start."""
@@ -27,6 +32,25 @@ request."""
 
 
 OnExit: TypeAlias = Callable[[int], None]
+
+
+@asynccontextmanager
+async def serving_without_tls(server: TestServer) -> AsyncIterator[str]:
+    """Serve a server on one more port until the block ends; yield its URL. Clients there show their
+    tokens, but need no handshake of TLS for each connection. Raises OSError."""
+    cluster = server.running.cluster
+    http = HttpServer(
+        cluster.handle,
+        partial(error_response, cluster.server),
+        ConnectionLimits(),
+        reuse_port=False,
+        front=cluster.server.config.serving.http,
+    )
+    port = await http.listen_plain(LOOPBACK, 0)
+    try:
+        yield f"http://{LOOPBACK}:{port}"
+    finally:
+        await http.drain(0)
 
 
 @asynccontextmanager
@@ -59,7 +83,7 @@ class ThreadLauncher:
     """Starts instances that an async context manager runs while it is open. KUBECONFIG is theirs
     until the context is open and they wait for something."""
 
-    skips_time = True
+    is_in_process = True
 
     def __init__(self, context: Callable[[OnExit], AbstractAsyncContextManager[object]]) -> None:
         self._context = context

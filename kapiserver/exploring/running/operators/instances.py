@@ -28,13 +28,18 @@ class Instances:
     """The programs of one run after the other; used on the server's loop."""
 
     def __init__(
-        self, server: TestServer, tracer: Tracer, launcher: Launcher | None, user: str
+        self,
+        server: TestServer,
+        tracer: Tracer,
+        launcher: Launcher | None,
+        user: str,
+        plain_url: str,
     ) -> None:
         self._tracer = tracer
         self._launcher = launcher
         self.user = user or OPERATOR_USER
         """The user of the operator's requests."""
-        self.kubeconfigs = Kubeconfigs(server, self.user, _groups(user))
+        self.kubeconfigs = Kubeconfigs(server, self.user, _groups(user), plain_url)
         self.launcher = launcher
         """Starts the next instance."""
         self.dead: set[int] = set()

@@ -24,12 +24,18 @@ NAMESPACE = "default"
 
 
 class Kubeconfigs:
-    """The kubeconfigs of one run after the other; used on the server's loop."""
+    """The kubeconfigs of one run after the other; used on the server's loop.
 
-    def __init__(self, server: TestServer, user: str, groups: Sequence[str]) -> None:
+    plain_url   where clients with tokens connect without TLS, "" if they use TLS
+    """
+
+    def __init__(
+        self, server: TestServer, user: str, groups: Sequence[str], plain_url: str
+    ) -> None:
         self._server = server
         self._user = user
         self._groups = groups
+        self._plain_url = plain_url
         self._paths: dict[int, Path] = {}
         self._numbers: dict[str, int] = {}
         """The numbers of instances, by Authorization headers and hashes of certificates."""
@@ -99,8 +105,8 @@ class Kubeconfigs:
             token_file = path.with_suffix(".token")
             write_private(token_file, token.encode())
         text = kubeconfig(
-            url=running.url,
-            credentials=running.credentials,
+            url=self._plain_url or running.url,
+            credentials=None if self._plain_url else running.credentials,
             namespace=NAMESPACE,
             token=token,
             token_file=token_file,

@@ -52,8 +52,9 @@ class Launcher(Protocol):
     """Starts instances of one operator."""
 
     @property
-    def skips_time(self) -> bool:
-        """Whether time goes by at once while a program rests."""
+    def is_in_process(self) -> bool:
+        """Whether the programs run in this process. Then time goes by at once while they rest, and
+        they connect without TLS."""
 
     async def launch(self, kubeconfig: Path, on_exit: Callable[[int], None]) -> Program:
         """Start an instance. `on_exit` is called with its status when it has ended, unless it was
@@ -64,7 +65,7 @@ class CommandLauncher:
     """Starts a command in a process group of its own, with KUBECONFIG and other variables in its
     environment."""
 
-    skips_time = False
+    is_in_process = False
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str] | None = None

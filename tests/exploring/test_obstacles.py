@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kapiserver.exploring.history import History, Request
-from kapiserver.exploring.planning.plans import parse_plan
+from kapiserver.exploring.judging.loops import MAX_SAME_WRITES
+from kapiserver.exploring.planning.plans import MAX_OBSTRUCTED, parse_plan
 from kapiserver.exploring.running.operators.programs import CommandLauncher
 from kapiserver.exploring.running.session import Assignment, Pace, Setup, open_session
 from kapiserver.exploring.steps import parse_workload
@@ -29,11 +30,11 @@ STEPS = [
 CREATE = "create:secrets:default:a:1"
 
 
-async def run(plan: str) -> History:
+async def run(plan: str, pace: Pace) -> History:
     steps = parse_workload({"steps": STEPS}, Path())
     setup = Setup(launcher=CommandLauncher([sys.executable, COPIER]), steps=steps)
     async with open_session(setup) as session:
-        return await session.run(Assignment(plan=parse_plan(plan), pace=Pace()))
+        return await session.run(Assignment(plan=parse_plan(plan), pace=pace))
 
 
 def statuses(requests: Sequence[Request]) -> list[int | None]:
@@ -56,10 +57,20 @@ def statuses(requests: Sequence[Request]) -> list[int | None]:
 def test_refused_writes(plan: str, status: int) -> None:
     """The operator is refused at least once, and no more when the plan is over; nothing of it is
     left over."""
-    history = asyncio.run(run(plan))
+    history = asyncio.run(run(plan, Pace()))
     assert history.unreached == ""
     *refused, last = statuses(history.requests)
     assert set(refused) == {status}
     assert last == 201
     resources = {reference.resource for reference in history.final}
     assert resources == {"configmaps", "secrets"}
+
+
+@pytest.mark.slow
+def test_operator_that_tries_again_without_a_rest() -> None:
+    """An obstacle ends before the attempts of such an operator look like a loop."""
+    history = asyncio.run(run(f"webhook@{CREATE}", Pace(quiet=2.0)))
+    *refused, last = statuses(history.requests)
+    assert MAX_OBSTRUCTED <= len(refused) < MAX_SAME_WRITES
+    assert last == 201
+    assert history.settled

@@ -170,7 +170,8 @@ def test_expiries() -> None:
         ),
         (
             "webhook@patch:secrets:default:a:1",
-            "patch secrets default/a by a webhook that could not be called, until it had settled",
+            "patch secrets default/a by a webhook that could not be called, until it had settled, "
+            "or 10 times",
         ),
     ],
 )

@@ -138,12 +138,15 @@ the operator has settled."""
 
 ONCE = "once"
 """The argument of an obstacle that refuses one write."""
+MAX_OBSTRUCTED = 10
+"""How many writes an obstacle refuses at most. An operator that tries again without a rest never
+settles while it is refused."""
 
 
 def _parse_once(argument: str) -> str:
     if argument not in ("", ONCE):
         raise ValueError(f"{argument!r} is not how often a write is refused: {ONCE}, or nothing")
-    return argument or "until it had settled"
+    return argument or f"until it had settled, or {MAX_OBSTRUCTED} times"
 
 
 TOKEN, CERTIFICATE = "token", "certificate"

@@ -115,13 +115,15 @@ class Client:
     ) -> Object:
         return await self._call("POST", self._path(resource, name, subresource), obj)
 
-    async def create_if_missing(self, resource: Resource, obj: Object) -> None:
-        """Create the object unless there is one of its name."""
+    async def create_if_missing(self, resource: Resource, obj: Object) -> bool:
+        """Create the object unless there is one of its name; report whether it was missing."""
         try:
             await self.create(resource, obj)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
+            return False
+        return True
 
     async def update(self, resource: Resource, obj: Object, subresource: str = "") -> Object:
         return await self._call("PUT", self._path(resource, _name(obj), subresource), obj)

@@ -18,6 +18,7 @@ from kapiserver.apiserver.request import Request as HttpRequest
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.exploring.history import NO_STATE, OPERATOR, WORKLOAD, ObjectRef, Request
 from kapiserver.exploring.planning.plans import (
+    MAX_OBSTRUCTED,
     ONCE,
     Injection,
     Plan,
@@ -105,6 +106,8 @@ class Injector:
         self._meeting: Meeting | None = None
         """Where two instances that overlap write together."""
         self._refused: dict[Injection, int] = {}
+        self._obstructed: Counter[Injection] = Counter()
+        """How many writes an obstacle has refused."""
         self._revisions: dict[Point, int] = {}
         """The revision of the store at each point at which a stale view may begin."""
         for request in earlier:
@@ -307,14 +310,15 @@ class Injector:
             raise repeated.refusal.error(http, request.object.name)
 
     def _note_obstacles(self, request: Request, http: HttpRequest) -> None:
-        """Mark a write that meets an obstacle; remove an obstacle that refuses one write."""
+        """Mark a write that meets an obstacle; remove an obstacle that has refused enough."""
         for injection in self._lasting:
             if injection.action not in OBSTACLES:
                 continue
             kind = (injection.point.object.resource, injection.point.subresource)
             if kind == (request.object.resource, request.subresource):
                 request.injected = injection.action
-                if injection.argument == ONCE:
+                self._obstructed[injection] += 1
+                if injection.argument == ONCE or self._obstructed[injection] == MAX_OBSTRUCTED:
                     http.on_complete(partial(self._end_soon, injection))
 
     def _end_soon(self, injection: Injection, _: HttpRequest) -> None:

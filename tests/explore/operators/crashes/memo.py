@@ -23,8 +23,10 @@ def connect(memo, **_):
 @kopf.on.create("databases", backoff=0.2)
 async def create(body, name, spec, memo, **_):
     memo["settings"] = f"{name}-settings"
-    data = {"storage": spec["storage"]}
-    await memo.client.create_if_missing(CONFIG_MAPS, child(body, f"{name}-settings", data=data))
+    settings = child(body, f"{name}-settings", data={"storage": spec["storage"]})
+    if not await memo.client.create_if_missing(CONFIG_MAPS, settings):
+        # An earlier attempt, whose response was lost, may have created it with another size.
+        await memo.client.patch(CONFIG_MAPS, f"{name}-settings", {"data": settings["data"]})
 
 
 @kopf.on.update("databases", field="spec.storage", backoff=0.2)

@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from zlib import crc32
 
@@ -27,6 +27,7 @@ from kapiserver.exploring.judging.causes import events_before
 from kapiserver.exploring.judging.fault import Fault
 from kapiserver.exploring.judging.oracles import Reference, Run, judge
 from kapiserver.exploring.judging.states import Expectation
+from kapiserver.exploring.planning.pairs import make_pairs
 from kapiserver.exploring.planning.planner import Facts
 from kapiserver.exploring.planning.plans import PLAIN, Injection, Plan, step_point
 from kapiserver.exploring.planning.reduction import Certainty, reduce_plan, repeat
@@ -37,8 +38,6 @@ from kapiserver.exploring.running.assignment import Assignment, Pace
 LONG_PATIENCE = 6.0
 """Seconds for which the end of a run that repeats a failing plan waits for the expected state, so
 that a slow machine is no fault."""
-MAX_PAIRS = 1000
-"""Plans with two injections, when all plans with one are done."""
 
 
 class Lessons(Struct, frozen=True, kw_only=True):
@@ -152,7 +151,7 @@ class Work:
         limit = self._options.plans
         restarts = self._restarts[:limit]
         await self._run_all(restarts)
-        pairs = () if self._options.only else _pairs(self._lessons.plans)
+        pairs = () if self._options.only else make_pairs(self._lessons.plans)
         rest = None if limit is None else limit - len(restarts)
         await self._run_all(islice(_chained(self._lessons.plans, pairs), rest))
         self._result.left = self.left
@@ -312,11 +311,3 @@ def _restart(step: int) -> Plan:
 def _chained(plans: Sequence[Plan], pairs: Iterable[Plan]) -> Iterator[Plan]:
     yield from plans
     yield from pairs
-
-
-def _pairs(plans: Sequence[Plan]) -> Iterator[Plan]:
-    """Return plans with the injections of two plans, which must have different points."""
-    single = [plan for plan in plans if variation_of(plan) is None]
-    for first, second in islice(combinations(single, 2), MAX_PAIRS):
-        if first.injections[0].point != second.injections[0].point:
-            yield Plan((*first.injections, *second.injections))

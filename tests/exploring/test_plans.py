@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kapiserver.exploring.history import ObjectRef
 from kapiserver.exploring.names import Names
+from kapiserver.exploring.planning.pairs import make_pairs
 from kapiserver.exploring.planning.planner import Choice, learn_facts, make_plans
 from kapiserver.exploring.planning.plans import ACTIONS, Injection, Plan, Point, parse_plan
 from tests.exploring.histories import Builder, ref
@@ -187,3 +188,10 @@ def test_sentence() -> None:
         "The operator was killed before create configmaps default/a, and restarted; it was killed "
         "before step 3, and started again just before step 4."
     )
+
+
+def test_pairs() -> None:
+    """Two injections at one point make no plan, and neither do those that exclude each other."""
+    texts = ("stale@step::::2=step%3A%3A%3A%3A0", "advance@step::::1=4000", "age@step::::1")
+    pairs = make_pairs([parse_plan(text) for text in (*texts, "overlap@step::::0")])
+    assert [plan.to_text() for plan in pairs] == [f"{text}+overlap@step::::0" for text in texts]

@@ -217,7 +217,7 @@ class Injector:
                 self._director.expire_watches(injection.argument)
             case "overlap":
                 self._meeting = None
-                await self._instances.stop_oldest()
+                await self._instances.stop_older()
             case action if action in OBSTACLES:
                 await self._director.clear_obstacles()
 

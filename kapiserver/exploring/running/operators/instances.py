@@ -134,14 +134,16 @@ class Instances:
         for instance in list(self._programs):
             await self.crash(instance)
 
-    async def stop_oldest(self) -> None:
-        """Stop the oldest instance as a rolling update does; return when it has ended."""
-        if self._programs:
-            await self._end(min(self._programs), "stop")
+    async def stop_older(self) -> None:
+        """Stop all instances but the newest as a rolling update does; return when they have
+        ended."""
+        for instance in sorted(self._programs)[:-1]:
+            await self._end(instance, "stop")
 
     async def upgrade(self) -> None:
         """Stop the earlier version, and start the present one soon."""
-        await self.stop_oldest()
+        for instance in list(self._programs):
+            await self._end(instance, "stop")
         self.launcher = self._launcher
         self.restart()
 

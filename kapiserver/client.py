@@ -208,11 +208,15 @@ class Client:
             server_hostname=self._server_name,
             proxy=self._proxy,
         ) as response:
+            transport = response.connection.transport if response.connection else None
             try:
                 yield response
             finally:
-                if stream:
-                    _abort(response)
+                # A connection that serves no other request is closed. A TLS close would wait for
+                # the server, and a loop that ends would not wait for that.
+                is_complete = response.content.is_eof()
+                if transport is not None and (transport.is_closing() or not is_complete):
+                    transport.abort()
 
     def _encode(self, media: MediaType, body: Tree) -> tuple[MediaType, bytes]:
         try:
@@ -328,11 +332,3 @@ class Resource(HttpResource):
             body=body,
             content_type=content_type,
         )
-
-
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Close the connection of a response that goes on. A TLS close would wait for the server, and a
-    loop that ends would not wait for that."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()

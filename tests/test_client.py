@@ -21,6 +21,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from kapiserver.app import RunningServer, serve
 from kapiserver.client import Client, Event, Gates, Resource, StatusError
+from kapiserver.codecs.media_types import JSON
 from tests.apiserver.customresources.customkit import definition
 from tests.storage.etcd_server import free_port
 
@@ -303,7 +304,7 @@ def test_gates(options: dict[str, Any], body: str, apply: str) -> None:
 
 
 class _TLSServer:
-    """Answers a watch with one event, and then neither reads nor closes, until `end`."""
+    """Answers with an event of a watch, and then neither reads nor closes, until `end`."""
 
     def __init__(self, folder: Path) -> None:
         credentials = ensure_certificates(Config(), folder)
@@ -333,15 +334,28 @@ class _TLSServer:
         self._listener.close()
 
 
-def test_end_of_a_watch_over_tls(tmp_path: Path) -> None:
-    """The connection of a watch is closed with the client, whatever the server does."""
+async def _end_a_watch(client: Client) -> None:
+    events = client.watch_events("/api/v1/configmaps", {"watch": "1"})
+    assert (await anext(events)).object["metadata"]["name"] == "x"
+    await events.aclose()
+
+
+async def _leave_a_response(client: Client) -> None:
+    async with client._request("GET", "/api/v1/configmaps", JSON, parameters=None) as response:
+        assert response.status == 200
+
+
+@pytest.mark.parametrize("use", [_end_a_watch, _leave_a_response])
+def test_a_response_that_is_not_read_over_tls(
+    tmp_path: Path, use: Callable[[Client], Awaitable[None]]
+) -> None:
+    """The connection of a response that is not read to its end is closed with the client, whatever
+    the server does."""
     server = _TLSServer(tmp_path)
 
     async def run() -> None:
         async with Client(server.url, ssl_context=server.client_context) as client:
-            events = client.watch_events("/api/v1/configmaps", {"watch": "1"})
-            assert (await anext(events)).object["metadata"]["name"] == "x"
-            await events.aclose()
+            await use(client)
 
     try:
         with warnings.catch_warnings(record=True) as caught:

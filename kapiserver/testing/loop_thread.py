@@ -12,7 +12,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager
+from selectors import BaseSelector
 from typing import Any, TypeVar, TypeVarTuple, Unpack
+from weakref import WeakSet
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -24,6 +26,27 @@ end of the interpreter."""
 
 class ThreadLoop(asyncio.SelectorEventLoop):
     """The event loop of a thread. It goes on while the interpreter ends, if nobody stops it."""
+
+    def __init__(self, selector: BaseSelector | None = None) -> None:
+        super().__init__(selector)
+        self._connections: WeakSet[asyncio.Transport] = WeakSet()
+
+    async def create_connection(
+        self, *arguments: Any, **keywords: Any
+    ) -> tuple[asyncio.Transport, Any]:
+        """Open a connection, which is closed with the loop."""
+        transport, protocol = await super().create_connection(*arguments, **keywords)
+        self._connections.add(transport)
+        return transport, protocol
+
+    def close(self) -> None:
+        """Close the loop and its connections. Clients of a coroutine that ends leave some: those
+        that nobody closes, and those whose TLS close waits for the server."""
+        if not self.is_closed() and self._connections:
+            for transport in tuple(self._connections):
+                transport.abort()
+            self.run_until_complete(asyncio.sleep(0))
+        super().close()
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -26,19 +25,6 @@ def loop() -> Iterator[OperatorLoop]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
-
-
-def test_a_loop_closes_its_connections() -> None:
-    """Those of an operator that is killed, too."""
-    loop = OperatorLoop()
-    ours, theirs = socket.socketpair()
-    with theirs:
-        connecting = loop.create_connection(asyncio.Protocol, sock=ours)
-        transport, _ = loop.run_until_complete(connecting)
-        loop.close()
-        assert ours.fileno() == -1
-        assert theirs.recv(1) == b""
-        assert transport.is_closing()
 
 
 def rest(loop: OperatorLoop, seconds: float) -> float:

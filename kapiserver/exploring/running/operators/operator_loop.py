@@ -13,7 +13,6 @@ import selectors
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar, TypeVarTuple, Unpack
-from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -103,7 +102,6 @@ class OperatorLoop(ThreadLoop):
         self._executions = 0
         """Functions that run in executors."""
         self._rests: list[_Rest] = []
-        self._open_transports: WeakSet[asyncio.Transport] = WeakSet()
         self._waker = _Selector()
         self._waker.on_idle = self._on_idle
         super().__init__(self._waker)
@@ -123,22 +121,6 @@ class OperatorLoop(ThreadLoop):
 
     def _on_executed(self, _: object) -> None:
         self._executions -= 1
-
-    async def create_connection(
-        self, *arguments: Any, **keywords: Any
-    ) -> tuple[asyncio.Transport, Any]:
-        """Open a connection, which is closed with the loop."""
-        transport, protocol = await super().create_connection(*arguments, **keywords)
-        self._open_transports.add(transport)
-        return transport, protocol
-
-    def close(self) -> None:
-        """Close the loop and its connections: an operator that is killed does not."""
-        if not self.is_closed():
-            for transport in self._open_transports:
-                transport.abort()
-            self.run_until_complete(asyncio.sleep(0))
-        super().close()
 
     def rest(self, seconds: float, wakes: int | None = None) -> Future[Idleness]:
         """Return what the loop was like when it was idle the next time. If nothing has woken it

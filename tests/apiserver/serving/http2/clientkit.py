@@ -176,7 +176,7 @@ async def listening(
         yield listener, client
     finally:
         server.close()
-        client.writer.close()
+        client.abort()
         await listener.drain(1)
 
 

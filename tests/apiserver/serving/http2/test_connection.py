@@ -86,7 +86,7 @@ async def test_large_bodies_of_many_streams() -> None:
                 else:
                     await client.read()
         assert len(listener.last._tasks) == 4
-        client.writer.close()
+        client.abort()
         await asyncio.wait_for(Watch.cancelled_event.wait(), 30)
 
 
@@ -207,7 +207,7 @@ async def test_idle() -> None:
         await other.get("/")
         listener.last.check(listener.last._idle_since + IDLE_SECONDS + HEADER_SECONDS)
         await other.end()
-        other.writer.close()
+        other.abort()
         assert other.goaways == []
 
 

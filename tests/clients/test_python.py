@@ -1,11 +1,11 @@
 """Python clients, unmodified: create, list, watch and delete with each."""
 
 import asyncio
-import gc
 from pathlib import Path
 
 import pytest
 
+from tests.clients.kr8s_client import kr8s_client
 from tests.clients.library_warnings import ignore_warnings
 from tests.e2e.programs import start, stop
 
@@ -137,25 +137,22 @@ def test_kr8s_without_warnings(tmp_path: Path) -> None:
         asyncio.run(_use_kr8s(str(server.kubeconfig), "default"))
     finally:
         stop(server)
-        with ignore_warnings():
-            gc.collect()  # the sockets that kr8s does not close
 
 
 async def _use_kr8s(kubeconfig: str, namespace: str) -> None:
-    import kr8s.asyncio
     from kr8s.asyncio.objects import ConfigMap
 
-    api = await kr8s.asyncio.api(kubeconfig=kubeconfig)
-    body = {"metadata": {"name": "one", "namespace": namespace}, "data": {"a": "1"}}
-    created = await ConfigMap(body, api=api)
-    await created.create()
-    names = [item.name async for item in api.get("configmaps", namespace=namespace)]
-    assert "one" in names
-    async for event, item in api.watch("configmaps", namespace=namespace):
-        assert event == "ADDED"
-        assert item.namespace == namespace
-        break
-    await created.patch({"data": {"b": "2"}})
-    assert created.raw["data"] == {"a": "1", "b": "2"}
-    await created.delete()
-    assert not await created.exists()
+    async with kr8s_client(kubeconfig) as api:
+        body = {"metadata": {"name": "one", "namespace": namespace}, "data": {"a": "1"}}
+        created = await ConfigMap(body, api=api)
+        await created.create()
+        names = [item.name async for item in api.get("configmaps", namespace=namespace)]
+        assert "one" in names
+        async for event, item in api.watch("configmaps", namespace=namespace):
+            assert event == "ADDED"
+            assert item.namespace == namespace
+            break
+        await created.patch({"data": {"b": "2"}})
+        assert created.raw["data"] == {"a": "1", "b": "2"}
+        await created.delete()
+        assert not await created.exists()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.clients.kr8s_client import kr8s_client
 from tests.clients.library_warnings import ignore_warnings
 
 # Some clients do not close their sockets.
@@ -238,28 +239,28 @@ def test_kr8s(kubeconfig: str, namespace: str) -> None:
         import kr8s.asyncio
         from kr8s.asyncio.objects import ConfigMap, Deployment
 
-        api = await kr8s.asyncio.api(kubeconfig=kubeconfig)
-        body = deployment("a")
-        body["metadata"]["namespace"] = namespace
-        web = await Deployment(body, api=api)
-        await web.create()
-        await web.scale(3)
-        assert web.replicas == 3
-        await web.patch([{"op": "replace", "path": "/spec/replicas", "value": 2}], type="json")
-        assert web.raw["spec"]["replicas"] == 2
-        await web.label({"x": "y"})
-        await web.annotate({"note": "z"})
-        await web.patch({"status": {"observedGeneration": 7}}, subresource="status")
-        await web.refresh()
-        assert (web.labels["x"], web.annotations["note"]) == ("y", "z")
-        assert web.raw["status"]["observedGeneration"] == 7
-        with pytest.raises(kr8s.NotFoundError):
-            await ConfigMap.get("none", namespace=namespace, api=api)
-        with pytest.raises(kr8s.ServerError) as invalid:
-            await web.patch({"spec": {"replicas": -1}})
-        assert invalid.value.status["code"] == 422
-        await web.delete(propagation_policy="Foreground")
-        await web.wait("delete", timeout=SECONDS)
-        assert not await web.exists()
+        async with kr8s_client(kubeconfig) as api:
+            body = deployment("a")
+            body["metadata"]["namespace"] = namespace
+            web = await Deployment(body, api=api)
+            await web.create()
+            await web.scale(3)
+            assert web.replicas == 3
+            await web.patch([{"op": "replace", "path": "/spec/replicas", "value": 2}], type="json")
+            assert web.raw["spec"]["replicas"] == 2
+            await web.label({"x": "y"})
+            await web.annotate({"note": "z"})
+            await web.patch({"status": {"observedGeneration": 7}}, subresource="status")
+            await web.refresh()
+            assert (web.labels["x"], web.annotations["note"]) == ("y", "z")
+            assert web.raw["status"]["observedGeneration"] == 7
+            with pytest.raises(kr8s.NotFoundError):
+                await ConfigMap.get("none", namespace=namespace, api=api)
+            with pytest.raises(kr8s.ServerError) as invalid:
+                await web.patch({"spec": {"replicas": -1}})
+            assert invalid.value.status["code"] == 422
+            await web.delete(propagation_policy="Foreground")
+            await web.wait("delete", timeout=SECONDS)
+            assert not await web.exists()
 
     asyncio.run(work())

@@ -21,13 +21,12 @@ from kapiserver.apiserver.feature_gates import GATES
 from kapiserver.apiserver.version import emulated_minor, git_version
 from kapiserver.cli import run_server
 from kapiserver.flags import add_kube_apiserver_flags
+from kapiserver.flags.logs import klog_level
+from kapiserver.flags.storage import unsupported_storage_flags
 from kapiserver.flags.values import names, simulated_nodes
 from kapiserver.server_config import check_controllers
 from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
 
-REQUESTS_LEVEL = 3
-DEBUG_LEVEL = 6
-"""Levels of klog from which requests, and debug messages too, are logged."""
 CONTROLLERS_VARIABLE = "KAPISERVER_CONTROLLERS"
 """The environment variable with the value of `--controllers`. Without both, none of
 kube-controller-manager's controllers runs, because envtest does not have that program."""
@@ -71,12 +70,15 @@ def serve_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.set_defaults(controllers=_controllers_of_environment(simulate=bool(nodes)))
     if nodes:
         parser.set_defaults(simulate=True, simulate_nodes=nodes)
-    level, other_arguments = _log_level(arguments)
+    verbose, other_arguments = _log_level(arguments)
     options, unknown = parser.parse_known_args(other_arguments)
-    options.verbose = 2 if level >= DEBUG_LEVEL else int(level >= REQUESTS_LEVEL)
+    options.verbose = verbose
     for text in unknown:
         if text:
             _print(f"warning: ignored {text}, which kapiserver does not have")
+    for name, error in list(unsupported_storage_flags(options)):
+        _print(f"warning: ignored {error}")
+        setattr(options, name, parser.get_default(name))
     options.emulated_version = options.emulated_version or list(_release_of_environment())
     options.feature_gates = list(_known_gates(options.feature_gates))
     for name in ("enable_admission_plugins", "disable_admission_plugins"):
@@ -87,9 +89,9 @@ def serve_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _log_level(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Return the level of -v, as klog reads it, and the other arguments."""
+    """Return the verbosity of -v, which klog reads as a level, and the other arguments."""
     parser = argparse.ArgumentParser(prog="kube-apiserver", add_help=False, allow_abbrev=False)
-    parser.add_argument("-v", "--v", type=int, default=0)
+    parser.add_argument("-v", "--v", type=klog_level, default=0)
     options, other_arguments = parser.parse_known_args(arguments)
     return options.v, other_arguments
 

@@ -17,7 +17,7 @@ from kapiserver.controllers.registry import REGISTRY, enabled_controllers
 from kapiserver.flags.audit import check_audit_batches
 from kapiserver.flags.debugging import flag_texts
 from kapiserver.flags.pairs import check_pairs, flag
-from kapiserver.flags.storage import storage_of
+from kapiserver.flags.storage import check_storage_flags, storage_of
 from kapiserver.flags.values import DEFAULTS
 from kapiserver.storage.backends import backend_of
 
@@ -52,6 +52,7 @@ def config_of(options: argparse.Namespace) -> Config:
     check_pairs(options)
     _check_authentication(options)
     check_audit_batches(options)
+    check_storage_flags(options)
     _check_names(options)
     storage = storage_of(options)
     _check_workers_and_rpc(options, storage)

@@ -63,6 +63,9 @@ def test_defaults() -> None:
         (["--anonymous-auth=false"], "anonymous_auth", False),
         (["--token-auth-file=t"], "token_auth_file", Path("t")),
         (["-vv"], "verbosity", 2),
+        (["--v=2"], "verbosity", 0),
+        (["--v", "4"], "verbosity", 1),
+        (["--v=6"], "verbosity", 2),
         (["--vmodule=workqueue=2,a.*=1"], "vmodule", (("workqueue", 2), ("a.*", 1))),
         (["--logging-format=json"], "logging_format", "json"),
     ],
@@ -70,6 +73,41 @@ def test_defaults() -> None:
 def test_flags(flags: list[str], name: str, value: object) -> None:
     """Each flag sets the setting of its name."""
     assert _config(*flags).settings()[name] == value
+
+
+def test_flags_with_one_value() -> None:
+    """Some flags of kube-apiserver may be set to what the server does anyway."""
+    media_type = "--storage-media-type=application/vnd.kubernetes.protobuf"
+    flags = (media_type, "--watch-cache", "--watch-cache-sizes=pods#1000,leases.coordination#9")
+    assert _config(*flags).replace(flags=()) == _config().replace(flags=())
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        (
+            "--storage-media-type=application/json",
+            '--storage-media-type "application/json" invalid, allowed values: '
+            "application/vnd.kubernetes.protobuf",
+        ),
+        ("--watch-cache=false", "--watch-cache=false: the watch cache cannot be turned off"),
+        *(
+            (f"--watch-cache-sizes=a#1,{text}", f"--watch-cache-sizes: {reason}: {text}")
+            for text, reason in (
+                ("pods", "invalid value of watch cache size"),
+                ("pods#1#2", "invalid value of watch cache size"),
+                ("pods#", "invalid size of watch cache size"),
+                ("pods#x", "invalid size of watch cache size"),
+                ("pods#-1", "watch cache size cannot be negative"),
+                ("pods#0", "the watch cache cannot be turned off"),
+            )
+        ),
+    ],
+)
+def test_values_of_kube_apiserver(flag: str, message: str, capsys) -> None:
+    """A value that kube-apiserver has, and this server does not, is refused with the reason."""
+    assert main(["serve", flag]) == 1
+    assert capsys.readouterr().err == f"kapiserver: {message}\n"
 
 
 @pytest.mark.parametrize(

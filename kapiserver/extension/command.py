@@ -33,7 +33,12 @@ from kapiserver.flags.delegation import add_delegation_flags
 from kapiserver.flags.logs import add_logging_flags
 from kapiserver.flags.pairs import check_pairs
 from kapiserver.flags.serving import add_address_flags
-from kapiserver.flags.storage import add_encryption_flags, add_storage_flags, storage_of
+from kapiserver.flags.storage import (
+    add_encryption_flags,
+    add_storage_flags,
+    check_storage_flags,
+    storage_of,
+)
 
 if TYPE_CHECKING:
     from kapiserver.extension.controllers.controller import Controller
@@ -93,6 +98,7 @@ def config_of(options: argparse.Namespace) -> Config:
     other."""
     check_pairs(options)
     check_audit_batches(options)
+    check_storage_flags(options)
     own = frozenset(Delegation.__struct_fields__)
     settings = {
         name: value for name, value in vars(options).items() if name in SECTIONS and name not in own

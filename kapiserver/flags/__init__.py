@@ -29,7 +29,11 @@ from kapiserver.flags.peers import add_peer_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.serving import add_address_flags, add_shutdown_flags
 from kapiserver.flags.simulation import add_simulation_flags
-from kapiserver.flags.storage import add_encryption_flags, add_storage_flags
+from kapiserver.flags.storage import (
+    add_encryption_flags,
+    add_media_type_flag,
+    add_storage_flags,
+)
 from kapiserver.flags.values import (
     DEFAULTS,
     boolean,
@@ -188,6 +192,7 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
 
 def _add_storage(group: argparse._ArgumentGroup) -> None:
     add_storage_flags(group)
+    add_media_type_flag(group)
     group.add_argument(
         "--event-ttl", type=seconds, default=3600.0, metavar="DURATION",
         help="How long Events are kept, such as 90m or 1h30m, in full seconds. Default: 1h.",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 
 from kapiserver.apiserver.serving.process.logs import FORMATS
-from kapiserver.flags.values import DEFAULTS, names
+from kapiserver.flags.values import DEFAULTS, count, names
+
+REQUESTS_LEVEL = 3
+DEBUG_LEVEL = 6
+"""Levels of klog from which requests, and debug messages too, are logged."""
 
 
 def add_logging_flags(parser: argparse.ArgumentParser) -> None:
@@ -14,6 +18,11 @@ def add_logging_flags(parser: argparse.ArgumentParser) -> None:
         "-v", "--verbose", action="count", default=0,
         help="Log each request to standard error; -vv logs debug messages too. By default (0) "
         "only warnings and errors are logged.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--v", dest="verbose", type=klog_level, default=argparse.SUPPRESS, metavar="LEVEL",
+        help=f"The same as a level of kube-apiserver: from {REQUESTS_LEVEL} on each request is "
+        f"logged, and from {DEBUG_LEVEL} on debug messages too. Default: 0.",
     )  # fmt: skip
     parser.add_argument(
         "--vmodule", type=module_levels, default=DEFAULTS.vmodule, metavar="PATTERN=N,...",
@@ -25,6 +34,12 @@ def add_logging_flags(parser: argparse.ArgumentParser) -> None:
         "--logging-format", choices=FORMATS, default=DEFAULTS.logging_format,
         help="The format of the log: lines of key=value, or of JSON. Default: %(default)s.",
     )  # fmt: skip
+
+
+def klog_level(text: str) -> int:
+    """Return the level of `-v` for one of klog. Raises ArgumentTypeError."""
+    level = count(text)
+    return 2 if level >= DEBUG_LEVEL else int(level >= REQUESTS_LEVEL)
 
 
 def module_levels(text: str) -> tuple[tuple[str, int], ...]:

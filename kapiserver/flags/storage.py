@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from kapiserver.flags.values import DEFAULTS, boolean, names, seconds
 
+STORAGE_MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
+"""The media type in which objects of built-in kinds are stored."""
+
 
 def add_storage_flags(group: argparse._ArgumentGroup) -> None:
-    """Add the flags that say where objects are stored."""
+    """Add the flags that say where objects are stored, and those of the watch cache."""
     group.add_argument(
         "--data-dir", type=Path, default=Path(".data"), metavar="DIR",
         help="Directory of every file whose own flag is not set: store, certificates and "
@@ -36,6 +40,25 @@ def add_storage_flags(group: argparse._ArgumentGroup) -> None:
         help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
         "watches and list pages need them. 0 keeps them all. Default: 5m.",
     )  # fmt: skip
+    group.add_argument(
+        "--watch-cache", type=boolean, nargs="?", const=True, default=True, metavar="BOOL",
+        help="Whether reads are served from a watch cache, without which there are none: only "
+        "true is allowed. Default: true.",
+    )  # fmt: skip
+    group.add_argument(
+        "--watch-cache-sizes", type=names, default=(), metavar="RESOURCE#SIZE,...",
+        help="Has no effect, as kube-apiserver's with sizes above 0, which are the allowed ones: "
+        "watch caches have no fixed size. Default: none.",
+    )  # fmt: skip
+
+
+def add_media_type_flag(group: argparse._ArgumentGroup) -> None:
+    """Add the flag of the encoding of stored objects."""
+    group.add_argument(
+        "--storage-media-type", default=STORAGE_MEDIA_TYPE, metavar="TYPE",
+        help="The media type in which objects of built-in kinds are stored; there is no other "
+        "one. Default: %(default)s.",
+    )  # fmt: skip
 
 
 def add_encryption_flags(group: argparse._ArgumentGroup) -> None:
@@ -51,6 +74,38 @@ def add_encryption_flags(group: argparse._ArgumentGroup) -> None:
         help="Read --encryption-provider-config, which it needs, again when it changes and use "
         "what changed. Default: false.",
     )  # fmt: skip
+
+
+def unsupported_storage_flags(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield the options with values that only kube-apiserver has, and what is wrong with them. An
+    extension API server has no flag for the media type."""
+    media_type = getattr(options, "storage_media_type", "")
+    if media_type not in ("", STORAGE_MEDIA_TYPE):
+        error = f'--storage-media-type "{media_type}" invalid, allowed values: {STORAGE_MEDIA_TYPE}'
+        yield "storage_media_type", error
+    if not options.watch_cache:
+        yield "watch_cache", "--watch-cache=false: the watch cache cannot be turned off"
+    for text in options.watch_cache_sizes:
+        if error := _size_error(text):
+            yield "watch_cache_sizes", f"--watch-cache-sizes: {error}: {text}"
+
+
+def _size_error(text: str) -> str:
+    """Return what is wrong with RESOURCE#SIZE, mostly in kube-apiserver's words, or ""."""
+    if text.count("#") != 1:
+        return "invalid value of watch cache size"
+    size = text.partition("#")[2]
+    if not (size.isascii() and size.removeprefix("-").isdecimal()):
+        return "invalid size of watch cache size"
+    if size[0] == "-":
+        return "watch cache size cannot be negative"
+    return "" if size.strip("0") else "the watch cache cannot be turned off"
+
+
+def check_storage_flags(options: argparse.Namespace) -> None:
+    """Raise ValueError for values that only kube-apiserver has."""
+    for _, error in unsupported_storage_flags(options):
+        raise ValueError(error)
 
 
 def storage_of(options: argparse.Namespace) -> str:

@@ -8,7 +8,7 @@ pkg/registry/flowcontrol/ensurer of kube-apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.resource_client import ResourceClient
@@ -51,13 +51,23 @@ class FlowControlBootstrap(Controller[str]):
         version = str(FLOWCONTROL)
         schemas = self.context.resource(version, "flowschemas")
         levels = self.context.resource(version, "prioritylevelconfigurations")
+        present_levels = await self._trees(self._levels)
+        present_schemas = await self._trees(self._schemas)
         # Levels first, or the schemas would be dangling for a moment.
-        await _ensure(levels, MANDATORY_LEVELS, self._levels, is_mandatory=True)
-        await _ensure(levels, SUGGESTED_LEVELS, self._levels, is_mandatory=False)
-        await _ensure(schemas, MANDATORY_SCHEMAS, self._schemas, is_mandatory=True)
-        await _ensure(schemas, SUGGESTED_SCHEMAS, self._schemas, is_mandatory=False)
-        await _remove_others(schemas, (*MANDATORY_SCHEMAS, *SUGGESTED_SCHEMAS), self._schemas)
-        await _remove_others(levels, (*MANDATORY_LEVELS, *SUGGESTED_LEVELS), self._levels)
+        await _ensure(levels, MANDATORY_LEVELS, present_levels, is_mandatory=True)
+        await _ensure(levels, SUGGESTED_LEVELS, present_levels, is_mandatory=False)
+        await _ensure(schemas, MANDATORY_SCHEMAS, present_schemas, is_mandatory=True)
+        await _ensure(schemas, SUGGESTED_SCHEMAS, present_schemas, is_mandatory=False)
+        await _remove_others(schemas, (*MANDATORY_SCHEMAS, *SUGGESTED_SCHEMAS), present_schemas)
+        await _remove_others(levels, (*MANDATORY_LEVELS, *SUGGESTED_LEVELS), present_levels)
+
+    async def _trees(self, informer: Informer) -> dict[str, Tree]:
+        """Return the objects by their names. The first one of a kind is decoded in a thread, which
+        compiles its decoder."""
+        tree = self.server.offloader.tree
+        return {
+            entry.key.name: await tree(entry, limited=False) for entry in informer.lister.list()
+        }
 
 
 def _all(_change: ObjectChange) -> Iterator[str]:
@@ -65,28 +75,30 @@ def _all(_change: ObjectChange) -> Iterator[str]:
 
 
 async def _ensure(
-    objects: ResourceClient, trees: Sequence[Tree], informer: Informer, *, is_mandatory: bool
+    objects: ResourceClient,
+    trees: Sequence[Tree],
+    present: Mapping[str, Tree],
+    *,
+    is_mandatory: bool,
 ) -> None:
-    current = {entry.key.name: entry.tree() for entry in informer.lister.list()}
     for tree in trees:
         name = name_of(tree)
 
         def change(obj: Tree, desired: Tree = tree) -> Tree:
             return maintained(obj, desired, is_mandatory=is_mandatory)
 
-        if name not in current:
+        if name not in present:
             await create_missing(objects, tree)
-        elif change(current[name]) != current[name]:
+        elif change(present[name]) != present[name]:
             await update_object(objects, name, change)
 
 
 async def _remove_others(
-    objects: ResourceClient, trees: Sequence[Tree], informer: Informer
+    objects: ResourceClient, trees: Sequence[Tree], present: Mapping[str, Tree]
 ) -> None:
     names = {name_of(tree) for tree in trees}
-    for entry in informer.lister.list():
-        name = entry.key.name
-        if name not in names and is_auto_updated(entry.tree()):
+    for name, obj in present.items():
+        if name not in names and is_auto_updated(obj):
             with suppress_reason("NotFound"):
                 await objects.delete(name)
 

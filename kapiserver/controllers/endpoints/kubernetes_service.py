@@ -204,10 +204,11 @@ class KubernetesService(Controller[str]):
         store = self.server.stores.by_name(version, resource)
         objects = self.context.resource(str(version), resource, namespace=NAMESPACE)
         try:
-            existing = (await store.get(ObjectKey(NAMESPACE, name))).tree()
+            entry = await store.get(ObjectKey(NAMESPACE, name))
         except NotFound:
             await create_missing(objects, desired)
             return
+        existing = await self.server.offloader.tree(entry, limited=False)
         content = {
             field: value
             for field, value in canonical_tree(self.server.codecs, desired).items()

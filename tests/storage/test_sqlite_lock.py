@@ -53,10 +53,11 @@ async def test_other_names(other_name: Callable[[Path], Path], tmp_path: Path) -
     name = other_name(path)
     with pytest.raises(StoreLocked, match="is in use by another kapiserver"):
         await open_embedded(name)
-    assert "is in use by another kapiserver" in _run_storage("compact", name).stderr
-    backup = _run_storage("backup", name, tmp_path / "copy.db")
+    commands = _run_commands(name, tmp_path / "copy.db")
+    assert "is in use by another kapiserver" in commands.stderr
     # SQLite looks for its log beside the name.
-    assert backup.returncode == (1 if other_name is _hard_link else 0), backup.stderr
+    backup = 1 if other_name is _hard_link else 0
+    assert commands.stdout.splitlines()[-1] == f"compact 1 backup {backup}", commands.stderr
     with pytest.raises(StoreLocked):  # the refusals did not end the lock
         await open_embedded(path)
     await store.close()
@@ -67,6 +68,16 @@ async def test_other_names(other_name: Callable[[Path], Path], tmp_path: Path) -
     await again.close()
 
 
-def _run_storage(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kapiserver", "storage", *map(str, arguments)]
+_COMMANDS = """
+import sys
+from kapiserver.cli import main
+name, copy = sys.argv[1:]
+compact, backup = main(["storage", "compact", name]), main(["storage", "backup", name, copy])
+print("compact", compact, "backup", backup)
+"""
+
+
+def _run_commands(name: Path, copy: Path) -> subprocess.CompletedProcess[str]:
+    """Run the commands in a process, which prints their exit codes."""
+    command = [sys.executable, "-c", _COMMANDS, name, copy]
     return subprocess.run(command, capture_output=True, text=True)

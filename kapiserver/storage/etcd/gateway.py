@@ -125,7 +125,11 @@ class GatewayTransport:
             async with self._gateway(endpoint).send(method, message, headers, limits) as response:
                 if response.status != 200:
                     raise _refusal(response.status, await _whole_body(response))
-                yield GatewayMessageStream(response)
+                stream = GatewayMessageStream(response)
+                try:
+                    yield stream
+                finally:
+                    stream.close()
 
     async def close(self) -> None:
         """Close all connections, also those that a call opens meanwhile. Idempotent."""
@@ -198,7 +202,11 @@ class GatewayMessageStream:
         return (_result(line),)
 
     def close(self) -> None:
-        """Close the connection of the stream. Idempotent."""
+        """Close the connection of the stream at once: a TLS close would wait for etcd.
+        Idempotent."""
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
         self._response.close()
 
 

@@ -11,8 +11,9 @@ keeps the row of the revision it compacts to, so the counter survives compaction
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,13 @@ from kapiserver.storage.sqlite.queries import (
     COUNT_AT_REVISION,
     CURRENT,
     CURRENT_OF_KEYS,
+    INSERT_CURRENTS,
     INSERT_PROBE_ROWS,
+    INSERT_VERSIONS,
     NEWEST_REVISION,
     PAGE,
     PAGE_AT_REVISION,
+    statement_for,
 )
 from kapiserver.storage.sqlite.wal import has_lost_transactions, wal_size
 
@@ -93,6 +97,8 @@ class Database:
         self._counts = counts or RemainingCounts()
         self._wal = f"{path}-wal"
         self._truncate_at = 0
+        self._newest: Revision | None = None
+        """The newest revision, which `apply` knows until another transaction begins."""
         with translate_errors(path or "sqlite"):
             self._sql = sqlite3.connect(
                 ":memory:" if path is None else path,
@@ -211,76 +217,69 @@ class Database:
         """Apply writes in one durable transaction, and return an event, KeyExists or Conflict for
         each. Raises Unavailable or Corrupt if none was applied."""
         outcomes: list[KVEvent | StorageError] = []
+        newest = self._newest
         with self._transaction():
-            revision = self.revision()
+            if newest is None:
+                newest = self.revision()
             for group in _without_duplicate_keys(writes):
-                outcomes += self._apply_group(group, revision)
-                revision = max(
-                    [revision, *(o.revision for o in outcomes if isinstance(o, KVEvent))]
-                )
+                newest = self._apply_group(group, newest, outcomes)
+        self._newest = newest
         return outcomes
 
-    def _apply_group(self, writes: Sequence[Write], newest: int) -> list[KVEvent | StorageError]:
-        """Apply writes of distinct keys. Statements have many rows, because after each statement
-        this thread must reacquire the GIL, which costs more than the statement."""
+    def _apply_group(
+        self, writes: Collection[Write], newest: Revision, outcomes: list[KVEvent | StorageError]
+    ) -> Revision:
+        """Apply writes of distinct keys, add their outcomes, and return the newest revision.
+        Statements have many rows, because after each statement this thread must reacquire the GIL,
+        which costs more than the statement."""
         rows = self._run_rows(CURRENT_OF_KEYS, [(write.key,) for write in writes])
         versions: dict[str, tuple[int, bytes]] = {}
         for key, revision, value, before, checksum in rows:
             check_row(key, revision, before, value, checksum)
             versions[key] = (revision, value)
-        outcomes: list[KVEvent | StorageError] = []
-        applied: list[tuple[Write, KVEvent, int]] = []
+        new_versions: list[tuple[Any, ...]] = []
+        new_currents: list[tuple[Any, ...]] = []
+        deleted: list[tuple[Any, ...]] = []
+        replaced: list[tuple[Any, ...]] = []
+        new_expiries: list[tuple[Any, ...]] = []
         for write in writes:
-            current, previous = versions.get(write.key, (0, None))
+            key, value = write.key, write.value
+            current, previous = versions.get(key, (0, None))
             if current == write.expected:
-                newest += 1
-                event = KVEvent(write.key, Revision(newest), write.value, previous)
-                applied.append((write, event, current))
-                outcomes.append(event)
+                newest = Revision(newest + 1)
+                outcomes.append(KVEvent(key, newest, value, previous))
+                new_versions.append(_log_row(key, newest, current, value))
+                if value is None:
+                    deleted.append((key,))
+                    replaced.append((current,))
+                else:
+                    new_currents.append((key, newest))
+                if write.expires:
+                    checksum = expiry_checksum(newest, write.expires)
+                    new_expiries.append((newest, write.expires, checksum))
             elif write.expected == 0:
-                outcomes.append(KeyExists(write.key))
+                outcomes.append(KeyExists(key))
             else:
-                error = Conflict(
-                    write.key, expected=write.expected, current=current or None, value=previous
+                current_or_none = current or None
+                outcomes.append(
+                    Conflict(key, expected=write.expected, current=current_or_none, value=previous)
                 )
-                outcomes.append(error)
-        deletions = [(write.key, current) for write, _, current in applied if write.value is None]
-        self._run_rows(
-            "INSERT INTO log VALUES {(?, ?, ?, ?, ?, ?)}",
-            [_log_row(e.key, e.revision, current, e.value) for _, e, current in applied],
-        )
-        self._run_rows(
-            "INSERT INTO current VALUES {(?, ?)} "
-            "ON CONFLICT (key) DO UPDATE SET revision = excluded.revision",
-            [(e.key, e.revision) for _, e, _ in applied if e.value is not None],
-        )
-        self._run_rows("DELETE FROM current WHERE key IN ({?})", [(key,) for key, _ in deletions])
-        self._run_rows(
-            "DELETE FROM expiry WHERE revision IN ({?})", [(current,) for _, current in deletions]
-        )
-        self._run_rows(
-            "INSERT INTO expiry VALUES {(?, ?, ?)}",
-            [
-                (e.revision, write.expires, expiry_checksum(e.revision, write.expires))
-                for write, e, _ in applied
-                if write.expires
-            ],
-        )
-        return outcomes
+        self._run_rows(INSERT_VERSIONS, new_versions)
+        self._run_rows(INSERT_CURRENTS, new_currents)
+        self._run_rows("DELETE FROM current WHERE key IN ({?})", deleted)
+        self._run_rows("DELETE FROM expiry WHERE revision IN ({?})", replaced)
+        self._run_rows("INSERT INTO expiry VALUES {(?, ?, ?)}", new_expiries)
+        return newest
 
-    def _run_rows(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Run a statement for groups of rows, and return the selected rows. The part in braces is
-        repeated per row. Group sizes are powers of two, so that few statements are compiled."""
-        before_braces, _, after_open_brace = statement.partition("{")
-        each, _, end = after_open_brace.partition("}")
+    def _run_rows(self, template: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Run a statement for groups of rows, and return the selected rows. Group sizes are powers
+        of two, so that few statements are compiled."""
         selected: list[Any] = []
         at = 0
         while at < len(rows):
             size = min(_MAX_ROWS, 1 << (len(rows) - at).bit_length() - 1)
-            values = [value for row in rows[at : at + size] for value in row]
-            selected += self._sql.execute(
-                before_braces + ", ".join([each] * size) + end, values
-            ).fetchall()
+            values = list(chain.from_iterable(rows[at : at + size]))
+            selected += self._sql.execute(statement_for(template, size), values).fetchall()
             at += size
         return selected
 
@@ -433,6 +432,7 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        self._newest = None
         with translate_errors():
             self._sql.execute("BEGIN IMMEDIATE")
             try:
@@ -446,7 +446,8 @@ class Database:
 
 def _log_row(key: str, revision: int, previous: int, value: bytes | None) -> tuple[Any, ...]:
     checksum = row_checksum(key, revision, previous, value)
-    return (revision, key, value is None, previous, value, checksum)
+    deleted = 1 if value is None else 0  # `sqlite3` looks for an adapter of a bool
+    return (revision, key, deleted, previous, value, checksum)
 
 
 def _key_value(row: tuple[Any, ...]) -> KeyValue:
@@ -465,12 +466,12 @@ def _event(row: tuple[Any, ...]) -> KVEvent:
     return KVEvent(key, revision, value, old_value)
 
 
-def _without_duplicate_keys(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
+def _without_duplicate_keys(writes: Sequence[Write]) -> Iterator[Collection[Write]]:
     """Split the writes, in order, into groups without duplicate keys."""
     group: dict[str, Write] = {}
     for write in writes:
         if write.key in group:
-            yield tuple(group.values())
+            yield group.values()
             group = {}
         group[write.key] = write
-    yield tuple(group.values())
+    yield group.values()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 NEWEST_REVISION = "SELECT max(revision) FROM log"
 COMPACTED = "SELECT compacted FROM state"
 CURRENT = """
@@ -56,3 +58,15 @@ INSERT_PROBE_ROWS = """
 WITH RECURSIVE numbers (number) AS (VALUES (-1) UNION ALL SELECT number - 1 FROM numbers LIMIT 4000)
 INSERT INTO expiry SELECT number, 9e99, 0 FROM numbers
 """
+INSERT_VERSIONS = "INSERT INTO log VALUES {(?, ?, ?, ?, ?, ?)}"
+INSERT_CURRENTS = """
+INSERT INTO current VALUES {(?, ?)} ON CONFLICT (key) DO UPDATE SET revision = excluded.revision
+"""
+
+
+@functools.lru_cache(maxsize=64)
+def statement_for(template: str, rows: int) -> str:
+    """Return a statement for so many rows: the part of the template in braces is repeated."""
+    before, _, after = template.partition("{")
+    row, _, end = after.partition("}")
+    return before + ", ".join([row] * rows) + end

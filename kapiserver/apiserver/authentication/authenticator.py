@@ -47,12 +47,13 @@ class TokenIdentity(Struct, frozen=True, kw_only=True):
 class TokenAuthenticator(Protocol):
     """Recognizes one kind of bearer tokens."""
 
-    async def authenticate_token(
+    def authenticate_token(
         self, token: str, audiences: Sequence[str] = ()
-    ) -> TokenIdentity | None:
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
         """Return the identity, or None if the token is not of this kind or is valid for none of
-        the audiences. Without audiences those of this server count. Raises InvalidCredentials for
-        a token that is expired, revoked or forged."""
+        the audiences. Without audiences those of this server count. An authenticator that waits
+        returns an awaitable of the same. Raises InvalidCredentials for a token that is expired,
+        revoked or forged."""
 
 
 class ManagedAuthenticator:

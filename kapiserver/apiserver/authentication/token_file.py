@@ -54,7 +54,7 @@ class TokenFileAuthenticator(ManagedAuthenticator):
         except (BadTokenFile, OSError) as error:
             _log.error("the changed token file is not used: %s", error)
 
-    async def authenticate_token(
+    def authenticate_token(
         self, token: str, audiences: Sequence[str] = ()
     ) -> TokenIdentity | None:
         """Return the identity; see TokenAuthenticator."""

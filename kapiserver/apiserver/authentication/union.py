@@ -86,7 +86,9 @@ class UnionAuthenticator:
         errors = [INVALID_TOKEN]
         for authenticator in self._tokens:
             try:
-                identity = await authenticator.authenticate_token(token, audiences)
+                identity = authenticator.authenticate_token(token, audiences)
+                if not (identity is None or isinstance(identity, TokenIdentity)):
+                    identity = await identity
             except InvalidCredentials as error:
                 errors.append(str(error))
             else:

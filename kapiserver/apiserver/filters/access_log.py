@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
+from collections.abc import Awaitable
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
@@ -26,9 +27,9 @@ def log_access(server: Server, next_handler: Handler) -> Handler:
 
     log_request = functools.partial(_log_request, server.cluster_name)
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
         request.on_complete(log_request)
-        return await next_handler(request)
+        return next_handler(request)
 
     return handle
 

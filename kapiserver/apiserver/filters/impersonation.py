@@ -5,10 +5,10 @@ Mirrors filters/impersonation of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 
 from kapiserver.apiserver.authentication.constrained_impersonation import GATE, Attempt, attempts
-from kapiserver.apiserver.authentication.impersonation import parse_impersonation
+from kapiserver.apiserver.authentication.impersonation import Impersonation, parse_impersonation
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Forbidden
@@ -20,14 +20,18 @@ def impersonate(server: Server, next_handler: Handler) -> Handler:
     """Replace the user of requests with Impersonate-* headers. Raises BadRequest, Forbidden."""
     constrained = GATE in server.config.features.feature_gates
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
         impersonation = parse_impersonation(request.headers)
-        if impersonation is not None:
-            caller = request.user
-            ways = attempts(impersonation, caller, request.info, constrained=constrained)
-            attempt = await _first_authorized(server, ways)
-            request.impersonator = Impersonator(caller, attempt.constraint)
-            request.user = attempt.user
+        if impersonation is None:
+            return next_handler(request)
+        return handle_as(impersonation, request)
+
+    async def handle_as(impersonation: Impersonation, request: Request) -> AnyResponse:
+        caller = request.user
+        ways = attempts(impersonation, caller, request.info, constrained=constrained)
+        attempt = await _first_authorized(server, ways)
+        request.impersonator = Impersonator(caller, attempt.constraint)
+        request.user = attempt.user
         return await next_handler(request)
 
     return handle

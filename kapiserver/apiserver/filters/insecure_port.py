@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import re
+from collections.abc import Awaitable
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Forbidden, MisdirectedRequest
@@ -38,13 +39,13 @@ def refuse_web_pages(server: Server, next_handler: Handler) -> Handler:
         return next_handler
     offered = [media.name for media in server.codecs.media_types]
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
         if request.user is UNSECURED:
             _check_host(request)
             _check_origin(request)
             if _is_simple_post(request):
                 raise UnsupportedMediaType(offered)
-        return await next_handler(request)
+        return next_handler(request)
 
     return handle
 

@@ -6,6 +6,8 @@ such limit.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
 from kapiserver.apiserver.request import Request
@@ -20,10 +22,10 @@ def limit_memory(server: Server, next_handler: Handler) -> Handler:
     if memory_limit is None:
         return next_handler
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
         if memory_limit.is_exceeded() and not _is_allowed(request):
             raise TooManyRequests("the server is out of memory, please try again later")
-        return await next_handler(request)
+        return next_handler(request)
 
     return handle
 

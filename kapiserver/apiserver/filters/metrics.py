@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Hashable
+from collections.abc import Awaitable, Hashable
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.context import Handler, Server
@@ -41,11 +41,11 @@ def record_metrics(server: Server, next_handler: Handler) -> Handler:
     requests = server.metrics.requests
     record = functools.partial(_record, requests, server.scheme)
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
         request.on_complete(record)
         if request.info.is_long_running:
-            return await _count_long_running(requests, request, next_handler)
-        return await next_handler(request)
+            return _count_long_running(requests, request, next_handler)
+        return next_handler(request)
 
     return handle
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Awaitable
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
@@ -22,11 +23,11 @@ def log_slow_requests(server: Server, next_handler: Handler) -> Handler:
     """Begin the trace of a request, and log the request when its response is written, if it was
     slow."""
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
         request.trace.begin()
         if not request.info.is_long_running:
             request.on_complete(_log_if_slow)
-        return await next_handler(request)
+        return next_handler(request)
 
     return handle
 

@@ -191,7 +191,7 @@ class Offloader:
     ) -> Result:
         """Return `encode(entry, encoding)`, which uses `Entry.encode`. A thread encodes the object
         first if that takes long. Raises TooMuchWork if the object is large."""
-        if entry.cached_encoding(encoding) is None:
+        if entry.cached_encoding(encoding) is None and entry.is_slow_to_encode(encoding):
             await self.prepare_encoding(entry, encoding)
         return encode(entry, encoding)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -146,16 +146,18 @@ class EmbeddedStore(KV):
             await self._read(lambda database: database.range(prefix, start, limit, revision))
         )
 
-    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        return await self._write(Write(key, value, 0, self._expiry.time_of(ttl)))
+    def create(self, key: str, value: bytes, *, ttl: int = 0) -> Coroutine[Any, Any, Revision]:
+        return self._write(Write(key, value, 0, self._expiry.time_of(ttl)))
 
-    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
+    def update(
+        self, key: str, value: bytes, *, expected: Revision, ttl: int = 0
+    ) -> Coroutine[Any, Any, Revision]:
         check_expected(key, expected)
-        return await self._write(Write(key, value, expected, self._expiry.time_of(ttl)))
+        return self._write(Write(key, value, expected, self._expiry.time_of(ttl)))
 
-    async def delete(self, key: str, *, expected: Revision) -> Revision:
+    def delete(self, key: str, *, expected: Revision) -> Coroutine[Any, Any, Revision]:
         check_expected(key, expected)
-        return await self._write(Write(key, None, expected))
+        return self._write(Write(key, None, expected))
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()

@@ -5,9 +5,9 @@ Knows no metric's name. Mirrors storage/etcd3/metrics of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from time import perf_counter
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from kapiserver.spans import add_span, is_sampled, span
 from kapiserver.storage.kv.contract import KV, GetResult, RangeResult, Revision
@@ -32,24 +32,26 @@ class MeteredStore(WrappedStore):
         self._observe = observe
         self._start = len(root) + 1
 
-    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
-        return await self._timed("get", key, self._kv.get(key, revision=revision))
+    def get(self, key: str, *, revision: Revision | None = None) -> Coroutine[Any, Any, GetResult]:
+        return self._timed("get", key, self._kv.get(key, revision=revision))
 
-    async def range(
+    def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
-    ) -> RangeResult:
+    ) -> Coroutine[Any, Any, RangeResult]:
         call = self._kv.range(prefix, start=start, limit=limit, revision=revision)
-        return await self._timed("list", prefix, call)
+        return self._timed("list", prefix, call)
 
-    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        return await self._timed("create", key, self._kv.create(key, value, ttl=ttl))
+    def create(self, key: str, value: bytes, *, ttl: int = 0) -> Coroutine[Any, Any, Revision]:
+        return self._timed("create", key, self._kv.create(key, value, ttl=ttl))
 
-    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
+    def update(
+        self, key: str, value: bytes, *, expected: Revision, ttl: int = 0
+    ) -> Coroutine[Any, Any, Revision]:
         call = self._kv.update(key, value, expected=expected, ttl=ttl)
-        return await self._timed("update", key, call)
+        return self._timed("update", key, call)
 
-    async def delete(self, key: str, *, expected: Revision) -> Revision:
-        return await self._timed("delete", key, self._kv.delete(key, expected=expected))
+    def delete(self, key: str, *, expected: Revision) -> Coroutine[Any, Any, Revision]:
+        return self._timed("delete", key, self._kv.delete(key, expected=expected))
 
     async def close(self) -> None:
         await self._kv.close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from kapiserver.storage.kv.contract import (
     KV,
     EventSink,
@@ -50,8 +53,8 @@ class WrappedStore(KV):
     ) -> HistoryPage:
         return await self._kv.history(prefix, after, until, limit, previous=previous)
 
-    async def current_revision(self) -> Revision:
-        return await self._kv.current_revision()
+    def current_revision(self) -> Coroutine[Any, Any, Revision]:  # each read needs it
+        return self._kv.current_revision()
 
     async def writable(self) -> None:
         await self._kv.writable()

@@ -385,7 +385,9 @@ class Connection(AcceptedConnection):
             self.body = EMPTY_BODY
         # The rest of the body lies before the next head.
         if body is not EMPTY_BODY:
-            await self._finish_body(body)
+            if not body.is_complete and self.transport is not None:
+                await self._drop_rest(body)
+            self.resume_reading()  # paused by a body that was complete before a handler read it
             if body.is_broken:
                 return _End.LINGER
             keep_alive = keep_alive and body.is_complete
@@ -398,13 +400,11 @@ class Connection(AcceptedConnection):
             self._parse(data)  # may set `_unparsed` again, which keeps reading paused
             self.resume_reading()
 
-    async def _finish_body(self, body: RequestBody) -> None:
+    async def _drop_rest(self, body: RequestBody) -> None:
         """Drop the rest of a body, within limits."""
-        if not body.is_complete and self.transport is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LINGER_SECONDS):
-                    await body.discard(LINGER_BYTES)
-        self.resume_reading()  # paused by a body that was complete before the handler read it
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                await body.discard(LINGER_BYTES)
 
     async def wait_writable(self) -> None:
         """Return when the client has read most of the responses. Raises ConnectionResetError."""

@@ -25,7 +25,9 @@ _OF_COLLECTIONS = {"get": "list", "delete": "deletecollection"}
 _OLD_PREFIXES = ("watch", "proxy")
 """Deprecated path segments before the resource, which name the verb."""
 _OF_NAMESPACE_ITSELF = ("status", "finalize")
-_LONG_RUNNING = ("attach", "exec", "proxy", "log", "portforward")
+_LONG_RUNNING_VERBS = ("watch", "proxy")
+_LONG_RUNNING_SUBRESOURCES = ("attach", "exec", "proxy", "log", "portforward")
+_PROFILES = "/debug/pprof/"
 
 
 NO_VERSION = GroupVersion("", "")
@@ -45,6 +47,8 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     name        the name of the object; of a list, the name that its field selector requires
     is_item     whether the path names one object, or a subresource of it
     trailing    the path segments below the subresource
+    is_long_running     whether the request is exempt from the request timeout and the in-flight
+                limits; set for requests of clients alone
     field_selector, label_selector  as in the query of a list, watch or deletecollection
     """
 
@@ -58,6 +62,7 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     subresource: str = ""
     trailing: tuple[str, ...] = ()
     is_item: bool = False
+    is_long_running: bool = False
     field_selector: str = ""
     label_selector: str = ""
 
@@ -65,13 +70,6 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     def is_resource_request(self) -> bool:
         """Whether the path names a resource, and not discovery, health or the like."""
         return bool(self.resource)
-
-    @property
-    def is_long_running(self) -> bool:
-        """Whether the request is exempt from the request timeout and the in-flight limits."""
-        if not self.resource:
-            return self.path.startswith("/debug/pprof/")
-        return self.verb in ("watch", "proxy") or self.subresource in _LONG_RUNNING
 
 
 def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]]) -> RequestInfo:
@@ -87,7 +85,9 @@ def _parse_without_query(method: str, path: str) -> RequestInfo:
 
 
 def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> RequestInfo:
-    non_resource = RequestInfo(path=path, verb=method.lower())
+    non_resource = RequestInfo(
+        path=path, verb=method.lower(), is_long_running=path.startswith(_PROFILES)
+    )
     parts = [part for part in path.split("/") if part]
     if not parts or parts[0] not in ("api", "apis"):
         return non_resource
@@ -109,6 +109,7 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
         if len(segments) > 2 and segments[2] not in _OF_NAMESPACE_ITSELF:
             segments = segments[2:]
     name = segments[1] if len(segments) > 1 else ""
+    subresource = segments[2] if len(segments) > 2 else ""
     field_selector = label_selector = ""
     if not name and verb in _OF_COLLECTIONS:
         verb = _OF_COLLECTIONS[verb]
@@ -125,9 +126,10 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
         namespace=namespace,
         resource=segments[0],
         name=name,
-        subresource=segments[2] if len(segments) > 2 else "",
+        subresource=subresource,
         trailing=tuple(segments[3:]),
         is_item=len(segments) > 1,
+        is_long_running=verb in _LONG_RUNNING_VERBS or subresource in _LONG_RUNNING_SUBRESOURCES,
         field_selector=field_selector,
         label_selector=label_selector,
     )

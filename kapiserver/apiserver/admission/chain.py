@@ -21,7 +21,7 @@ from kapiserver.apiserver.attributes import Attributes, Operation
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
 from kapiserver.apiserver.target import Target
-from kapiserver.spans import span
+from kapiserver.spans import late_span
 from kapiserver.storage.cache.query import Admission, Admit
 from kapiserver.storage.objects.lifecycle import timestamp
 
@@ -129,11 +129,12 @@ async def _run(
     """Run hooks in order and record the duration of each. Skip the call of a hook that is idle, but
     record it too."""
     observe = server.metrics.admission_seconds.observe
-    with span("admission") as admission:
+    with late_span("admission") as admission:
         started = admission.start
         try:
             for step in steps:
                 if step.is_idle is None or not step.is_idle(server, attributes):
+                    admission.open()
                     await step.hook(server, attributes, new, old)
                 ended = time.perf_counter()
                 observe(step.labels, ended - started)

@@ -48,10 +48,7 @@ PLUGINS = (
         enabled_by_default=False,
     ),
     # Before the others: a write into a terminating namespace needs no other plugin.
-    Plugin(
-        name="NamespaceLifecycle",
-        admit=lazy("kapiserver.apiserver.admission.plugins.namespace_lifecycle:admit"),
-    ),
+    Plugin(name="NamespaceLifecycle", load=loaders.namespace_lifecycle),
     Plugin(
         name="NamespaceExists",
         validate=lazy("kapiserver.apiserver.admission.plugins.namespace_exists:validate"),

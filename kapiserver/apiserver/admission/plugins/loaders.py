@@ -1,4 +1,4 @@
-"""The loaders of admission plugins that have state, a configuration, or no hooks.
+"""The loaders of admission plugins that have state, a configuration, no hooks, or idle writes.
 
 A loader imports the module of its plugin, with the first write that the plugin handles, and returns
 its hooks.
@@ -39,6 +39,12 @@ def image_policy_webhook(context: PluginContext) -> Hooks:
 
     plugin = ImagePolicyWebhook(context)
     return Hooks(validate=plugin.validate, close=plugin.close)
+
+
+def namespace_lifecycle(_context: PluginContext) -> Hooks:
+    from kapiserver.apiserver.admission.plugins import namespace_lifecycle as plugin
+
+    return Hooks(admit=plugin.admit, is_idle=plugin.is_idle)
 
 
 def pod_node_selector(context: PluginContext) -> Hooks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kapiserver.api.accessors import is_terminating
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.namespaces import namespace_object
+from kapiserver.apiserver.admission.namespaces import cached_namespace, namespace_object
 from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
@@ -16,6 +16,16 @@ from kapiserver.apiserver.status import cause
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _REVIEW = "localsubjectaccessreviews"
+
+
+def is_idle(server: Server, attributes: Attributes) -> bool:
+    """Whether a write creates an object in a namespace that the watch cache has and nobody
+    deletes, or changes one."""
+    name = attributes.target.key.namespace
+    if attributes.operation != "CREATE" or not name:
+        return attributes.operation == "UPDATE"
+    namespace = cached_namespace(server, name)
+    return namespace is not None and not is_terminating(namespace)
 
 
 async def admit(

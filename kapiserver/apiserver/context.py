@@ -31,6 +31,8 @@ from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
+    from kapiserver.api.apply.managed_fields import FieldManager
+    from kapiserver.api.kind_info import KindInfo
     from kapiserver.apiserver.aggregation.api_services import APIService, APIServices
     from kapiserver.apiserver.aggregation.back_ends import BackEnds
     from kapiserver.apiserver.audit.log import AuditLog
@@ -87,6 +89,8 @@ class Server(Struct, frozen=True, kw_only=True):
     memory_limit: MemoryLimit | None = None
     tracer: Tracer | None = None
     """Exports the spans of requests; None without a tracing configuration."""
+    field_managers: dict[tuple[KindInfo, str], FieldManager] = field(default_factory=dict)
+    """The field managers of built-in kinds, by kind and subresource (see `field_manager`)."""
     audit: AuditLog | None = None
     """The audit log; None without an audit policy."""
     faults: Faults | None = None

@@ -102,7 +102,7 @@ class Schemas(Protocol):
         it."""
 
 
-class FieldManager(Struct, frozen=True, kw_only=True):
+class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
     """Tracks the writes to one kind in `version`, through `subresource` unless it is empty.
 
     ignored  fields that such writes do not change, whatever the client sends: the status for writes
@@ -127,14 +127,14 @@ class FieldManager(Struct, frozen=True, kw_only=True):
             return self._entries_of_new(new, manager, now)
         if not managers and live is not None and uid_of(live):
             return []  # the object has no managedFields: tracking is off for it
-        before = self.schemas.empty(self.version) if live is None else live
+        before = self._empty if live is None else live
         updated = self._update_managers(before, new, managers, self._updater(manager), now)
         return encode_managers(_cap_updaters(updated))
 
     def _entries_of_new(self, new: Tree, manager: str, now: str) -> list[Tree]:
         """Return the managedFields of a new object, whose creator owns all fields. What `update`
         would return, with a fraction of its work: an object has more fields than a change of it."""
-        empty, node = self.schemas.empty(self.version), self._node
+        empty, node = self._empty, self._node
         assert isinstance(node, MapNode), "an object is a map"
         fields = structured_merge.fields_of_new(node, empty, new, SERVER_FIELDS)
         fields = without(fields, self.ignored)
@@ -158,7 +158,8 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         """Adapt the field sets to the current schemas."""
         for manager, owned in managers.items():
             try:
-                node = self.schemas.node(owned.api_version)
+                is_own = owned.api_version == self.version
+                node = self._node if is_own else self.schemas.node(owned.api_version)
             except NotRegistered:
                 continue
             if owned.text is None or not _text_fits(node, owned.text):
@@ -208,9 +209,13 @@ class FieldManager(Struct, frozen=True, kw_only=True):
             removed=without(comparison.removed, self.ignored),
         )
 
-    @property
+    @functools.cached_property
     def _node(self) -> Node:
         return self.schemas.node(self.version)
+
+    @functools.cached_property
+    def _empty(self) -> Tree:
+        return self.schemas.empty(self.version)
 
     def _remove_ownership(
         self,
@@ -271,12 +276,12 @@ class FieldManager(Struct, frozen=True, kw_only=True):
         managedFields. Returns `live` itself if nothing changes. Raises FieldConflicts and
         BadObject.
         """
-        current = deepcopy(self.schemas.empty(self.version)) if live is None else live
+        current = deepcopy(self._empty) if live is None else live
         managers = self._reconcile(_decode_or_empty(managed_fields_of(current)))
         live_object = _without_managed_fields(current)
         if not managers and live is not None:
             updater = self._updater(BEFORE_FIRST_APPLY)
-            empty = self.schemas.empty(self.version)
+            empty = self._empty
             managers = self._update_managers(empty, live_object, {}, updater, now)
         field_set = self.field_set(config)
         applier = Manager(manager, APPLY, "", self.subresource)

@@ -112,14 +112,25 @@ def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
 
 def field_manager(server: Server, target: Target, *, is_new: bool = False) -> FieldManager:
     """Return the FieldManager for writes to the target, in the version of its bodies. Its methods
-    may raise FetchRequired unless `is_new`: all fields of a new object belong to its creator."""
-    scheme = server.scheme
-    needs_webhook = not target.kind_info.is_typed and not is_new
-    converted = server.custom_resources.converted if needs_webhook else None
+    may raise FetchRequired unless `is_new`: all fields of a new object belong to its creator. The
+    server keeps those of built-in kinds, which never change."""
+    if not target.kind_info.is_typed:
+        converted = None if is_new else server.custom_resources.converted
+        return _new_field_manager(server, target, converted)
+    key = (target.kind_info, target.subresource)
+    kept = server.field_managers.get(key)
+    if kept is None:
+        kept = server.field_managers[key] = _new_field_manager(server, target, None)
+    return kept
+
+
+def _new_field_manager(
+    server: Server, target: Target, converted: ConvertedObjectCache | None
+) -> FieldManager:
     kind = _kind_of(target)
     version = kind.api_version
     return FieldManager(
-        schemas=KindSchemas(scheme, kind, version, converted),
+        schemas=KindSchemas(server.scheme, kind, version, converted),
         version=version,
         subresource=target.subresource,
         ignored=target.strategy.reset_fields,
@@ -157,11 +168,9 @@ def track_ownership(
 ) -> None:
     """Set the managedFields of `new` after this write; `live` and `new` are in the hub version.
     Raises FetchRequired."""
-    scheme = server.scheme
     field_owners = field_manager(server, target, is_new=live is None)
-    version = _kind_of(target).group_version
-    before = None if live is None else in_version(scheme, live, version)
-    after = in_version(scheme, new, version)
+    before = None if live is None else _in_version(server.scheme, target, field_owners, live)
+    after = _in_version(server.scheme, target, field_owners, new)
     try:
         if not target.kind_info.is_typed:  # custom objects may not fit their schema
             for tree in (before, after):
@@ -180,6 +189,13 @@ def track_ownership(
         # has. kube-apiserver drops all entries.
         entries = []
     put_entries(new, entries)
+
+
+def _in_version(scheme: Scheme, target: Target, field_owners: FieldManager, obj: Tree) -> Tree:
+    """Return an object in the version whose fields are managed."""
+    if obj["apiVersion"] == field_owners.version:
+        return obj
+    return in_version(scheme, obj, _kind_of(target).group_version)
 
 
 def put_entries(obj: Tree, entries: list[Tree]) -> None:

@@ -157,7 +157,10 @@ def _version_mismatch(target: Target, kind: GroupVersionKind) -> str:
 def to_hub(scheme: Scheme, target: Target, tree: Tree) -> Tree:
     """Set the defaults of a tree in the target's version and return it in the hub version. Raises
     BadRequest."""
-    scheme.default(tree)
+    if target.has_other_kind:
+        scheme.default(tree)
+    else:
+        target.kind_info.default(tree)
     if target.view is not None:
         return tree
     hub = target.kind_info.hub

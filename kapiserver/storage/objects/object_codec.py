@@ -39,6 +39,7 @@ from kapiserver.codecs.protobuf.serializer import (
     metadata_at_revision,
     read_envelope,
     with_resource_version,
+    write_envelope,
 )
 from kapiserver.codecs.protobuf.to_json import TRANSCODE_ERRORS, metadata_transcoder, transcoder
 from kapiserver.codecs.protobuf.wire import encode_varint, metadata_of_message
@@ -145,9 +146,8 @@ class ObjectCodec:
         # Selectable fields are those of the hub; if it is not the stored version, decode the tree.
         if not self._as_stored:
             return None
-        type_ = self._scheme.type_of(self._stored_kind)
         fields = (*SELECTABLE_METADATA, *self.resource.selectable_fields)
-        decode = message_decoder(partial_type(type_, fields))
+        decode = message_decoder(partial_type(self.type, fields))
         if all(field.startswith("metadata.") for field in fields):
             return lambda message: decode(metadata_of_message(message))
         return decode
@@ -156,13 +156,11 @@ class ObjectCodec:
     def _transcode(self) -> Callable[[bytes], bytes] | None:
         # A value of the hub needs no conversion. Like spliced protobuf, the JSON of objects that
         # older servers stored lacks the defaults of fields added since.
-        return transcoder(self._scheme.type_of(self._stored_kind)) if self._as_stored else None
+        return transcoder(self.type) if self._as_stored else None
 
     @functools.cached_property
     def _transcode_metadata(self) -> Callable[[bytes], bytes] | None:
-        if not self._as_stored:
-            return None
-        return metadata_transcoder(self._scheme.type_of(self._stored_kind))
+        return metadata_transcoder(self.type) if self._as_stored else None
 
     # Keys.
 
@@ -196,6 +194,8 @@ class ObjectCodec:
         meta = obj["metadata"]
         if "resourceVersion" in meta or "selfLink" in meta:
             obj = stamp_resource_version(obj, 0)
+        if self._as_stored:
+            return write_envelope(self._stored_kind, message_encoder(self.type)(obj))
         return encode_for_storage(self._codecs, self._scheme.convert(obj, self.stored_version))
 
     def written_entry(

@@ -93,7 +93,9 @@ class Observations:
 
     def observe(self, value: float) -> None:
         """Count one observation."""
-        self.counts[bisect_left(self.bounds, value)] += 1
+        bounds = self.bounds
+        # Most durations are in the first bucket.
+        self.counts[0 if value <= bounds[0] else bisect_left(bounds, value)] += 1
         self.total += value
 
     def observe_for(self, value: float, seconds: float) -> None:
@@ -121,7 +123,8 @@ class Histogram(Generic[Labels]):
             _make_room(self.values, self._limit)
             observations = self.values[labels] = Observations(self.bounds)
         # As `Observations.observe`, without a call: each request observes ten values.
-        observations.counts[bisect_left(self.bounds, value)] += 1
+        bounds = self.bounds
+        observations.counts[0 if value <= bounds[0] else bisect_left(bounds, value)] += 1
         observations.total += value
 
 

@@ -134,11 +134,11 @@ class Scheme:
         keys, in the version in which they are stored."""
         first, _, rest = path.partition("/")
         second = rest.partition("/")[0]
-        if self.custom:
-            definition = self.custom.by_plural(first, second)
-            if definition is not None:
-                return definition.stored_version.resource
-        return self._builtin.resource_at(first, second)
+        builtin = self._builtin.resource_at(first, second)
+        if builtin is not None:
+            return builtin
+        definition = self.custom.by_plural(first, second)
+        return None if definition is None else definition.stored_version.resource
 
     def resource_of(self, kind: GroupVersionKind) -> Resource:
         """Return the resource of a kind of object. Raises NotRegistered."""

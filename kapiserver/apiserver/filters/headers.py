@@ -22,7 +22,8 @@ def add_headers(server: Server, next_handler: Handler) -> Handler:
 
     async def handle(request: Request) -> AnyResponse:
         response = await next_handler(request)
-        has_cache_control = "Cache-Control" in dict(response.headers)
+        headers = response.headers
+        has_cache_control = bool(headers) and "Cache-Control" in dict(headers)
         if request.ticket is not None:
             response.headers.extend(request.ticket.headers)
         if not has_cache_control:

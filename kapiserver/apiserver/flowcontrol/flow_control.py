@@ -151,7 +151,8 @@ class FlowControl:
         is_watch = ticket.info.verb == "watch"
         observations = series.watch_seconds if is_watch else series.execution_seconds
         # As `Observations.observe`, without a call.
-        observations.counts[bisect_left(observations.bounds, seconds)] += 1
+        bounds = observations.bounds
+        observations.counts[0 if seconds <= bounds[0] else bisect_left(bounds, seconds)] += 1
         observations.total += seconds
         flow.kind.executing.change(-1, now)
 

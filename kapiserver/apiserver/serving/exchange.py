@@ -23,6 +23,9 @@ STREAMS_PER_SECOND = 200.0
 """The rate at which streams end during a shutdown, at least; that of kube-apiserver."""
 
 
+_NOTHING_SENT = Outcome(status=0, bytes_sent=0, finished=False)
+
+
 class Exchange(Protocol):
     """One request of a client, and the way to its response."""
 
@@ -67,7 +70,7 @@ class Dispatcher:
     async def dispatch(self, exchange: Exchange) -> None:
         """Respond to the request of an exchange, and complete the request."""
         request = exchange.make_request(self._user)
-        outcome = Outcome(status=0, bytes_sent=0, finished=False)
+        outcome = _NOTHING_SENT
         self._in_progress[exchange] = _nothing
         try:
             response = await self._handle(request)

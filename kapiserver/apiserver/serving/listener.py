@@ -162,7 +162,7 @@ class Listener:
 
     async def handle(self, connection: Connection, head: RequestHead) -> bool:
         """Respond to a request; return whether the connection stays open."""
-        exchange = HttpExchange(connection, head)
+        exchange = HttpExchange(connection, head, head.keep_alive)
         try:
             await self._dispatcher.dispatch(exchange)
         finally:

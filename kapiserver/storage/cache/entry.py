@@ -323,17 +323,13 @@ def stamp_resource_version(tree: Tree, revision: int) -> Tree:
     """Return a copy with `metadata.resourceVersion`, or without for revision 0. Shares the rest."""
     before = tree.get("metadata") or {}
     meta = {name: before[name] for name in _FIELDS_BEFORE if name in before}
+    meta["resourceVersion"] = ""  # its place
+    meta.update(before)
     if revision:
         meta["resourceVersion"] = str(revision)
-    for name, value in before.items():
-        if name not in _REORDERED_FIELDS:
-            meta[name] = value
-    stamped = dict(tree)
-    stamped["metadata"] = meta
-    return stamped
-
-
-_REORDERED_FIELDS = frozenset((*_FIELDS_BEFORE, "resourceVersion"))
+    else:
+        del meta["resourceVersion"]
+    return {**tree, "metadata": meta}
 
 
 entry_path = attrgetter("path")

@@ -52,25 +52,15 @@ PROGRESS_REQUEST_SECONDS = 0.1
 """Interval of progress requests while waiting."""
 
 
-class CachedEvent:
+class CachedEvent(Struct, eq=False):
     """One event: the new entry (None if deleted) and the previous one (None if created)."""
 
-    __slots__ = ("_deleted_entry", "entry", "path", "previous", "revision", "time")
-
-    def __init__(
-        self,
-        path: str,
-        revision: Revision,
-        entry: Entry | None,
-        previous: Entry | None,
-        at: float,
-    ) -> None:
-        self.path = path
-        self.revision = revision
-        self.entry = entry
-        self.previous = previous
-        self.time = at
-        self._deleted_entry: Entry | None = None
+    path: str
+    revision: Revision
+    entry: Entry | None
+    previous: Entry | None
+    time: float
+    _deleted_entry: Entry | None = None
 
     @property
     def deleted_entry(self) -> Entry:

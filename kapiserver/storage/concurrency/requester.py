@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
+from msgspec import Struct
+
 from kapiserver.storage.concurrency.fair_queue import SYSTEM
 
 
@@ -12,16 +14,13 @@ def _never() -> bool:
     return False
 
 
-class Requester:
+class Requester(Struct, eq=False):
     """The requester of work: the user's name, whether their client has gone, and whether all of the
     work runs in threads."""
 
-    __slots__ = ("has_gone", "is_first", "user")
-
-    def __init__(self, user: str, has_gone: Callable[[], bool] = _never) -> None:
-        self.user = user
-        self.has_gone = has_gone
-        self.is_first = False
+    user: str
+    has_gone: Callable[[], bool] = _never
+    is_first: bool = False
 
 
 _SERVER = Requester(SYSTEM)

@@ -187,8 +187,9 @@ class Informer:
             for event in events
             if event.previous is not None or event.entry is not None
         ]
+        need_decoding = any(map(_needs_decoding, changes))
         for subscription in tuple(self._subscriptions):
-            subscription.take(changes)
+            subscription.take(changes, need_decoding=need_decoding)
 
     def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
         """Keep the entries of a cache that lost its watch. After an error, fill the cache again; a
@@ -299,12 +300,12 @@ class InformerSubscription(Subscription):
             if changes:
                 self._deliver(changes)
 
-    def take(self, changes: Sequence[ObjectChange]) -> None:
-        """Deliver changes; called by the informer. Large objects are decoded in a thread first if
-        the handler takes changes one by one."""
+    def take(self, changes: Sequence[ObjectChange], *, need_decoding: bool) -> None:
+        """Deliver changes; called by the informer. Large objects, which `need_decoding`, are
+        decoded in a thread first if the handler takes changes one by one."""
         if self._view is not None:
             self._pending.extend(changes)
-        elif self._in_slices and (self._undecoded or any(map(_needs_decoding, changes))):
+        elif self._in_slices and (self._undecoded or need_decoding):
             self._undecoded.extend(changes)
             if self._decoding is None:
                 # Outside the context of the request whose write is delivered.

@@ -89,8 +89,9 @@ def ensure_namespace(obj: Tree, namespace: str) -> None:
 def clear_system_metadata(obj: Tree) -> None:
     """Remove the fields of a new object's metadata that the server sets."""
     meta = metadata_of(obj)
-    for name in _SYSTEM_METADATA.intersection(meta):
-        del meta[name]
+    if not _SYSTEM_METADATA.isdisjoint(meta):
+        for name in _SYSTEM_METADATA.intersection(meta):
+            del meta[name]
 
 
 _SYSTEM_METADATA = frozenset(
@@ -220,13 +221,13 @@ def _keep_times(new: Tree, old: Tree) -> None:
     entries, old_entries = (tree["metadata"].get("managedFields") for tree in (new, old))
     if not entries or not old_entries or entries == old_entries or len(entries) != len(old_entries):
         return
+    if {**new, "metadata": None} != {**old, "metadata": None}:  # first, as most updates end here
+        return
     pairs = zip(entries, old_entries, strict=True)
     if any(entry | {"time": None} != old_entry | {"time": None} for entry, old_entry in pairs):
         return
     other_metadata = [{**tree["metadata"], "managedFields": None} for tree in (new, old)]
-    if other_metadata[0] != other_metadata[1]:
-        return
-    if {**new, "metadata": None} == {**old, "metadata": None}:
+    if other_metadata[0] == other_metadata[1]:
         new["metadata"]["managedFields"] = old_entries
 
 

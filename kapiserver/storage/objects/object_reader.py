@@ -137,7 +137,10 @@ class ResourceReader:
 
     async def get(self, key: ObjectKey, *, resource_version: str = "") -> Entry:
         """Return one object. Raises NotFound."""
-        await self._lists.wait_for_version(resource_version)
+        if resource_version:
+            await self._lists.wait_for_version(resource_version)
+        else:
+            await self._cache.wait_fresh()
         entry = self._cache.get(self._codec.path(key))
         if entry is None:
             raise self._not_found(key.name)

@@ -28,7 +28,8 @@ async def create_object(
     def new_object() -> Tree:
         obj = decode_object(server, target, body, validation, caller.warnings)
         check_namespace(target, obj)
-        caller.audit.record_reference(obj)
+        if server.audit is not None:
+            caller.audit.record_reference(obj)
         clear_system_metadata(obj)
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj

@@ -11,6 +11,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import cast
 
+from msgspec import Struct
+
 from kapiserver.apiserver.authentication.websocket_token import subprotocols
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Outcome, Request
@@ -39,18 +41,15 @@ SLOW_CLIENT_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
 
-class HttpExchange:
+class HttpExchange(Struct, eq=False):
     """One request of a connection, and the way to its response. An Exchange.
 
     keep_alive      whether the connection stays open after the response
     """
 
-    __slots__ = ("_connection", "_head", "keep_alive")
-
-    def __init__(self, connection: Connection, head: RequestHead) -> None:
-        self._connection = connection
-        self._head = head
-        self.keep_alive = head.keep_alive
+    _connection: Connection
+    _head: RequestHead
+    keep_alive: bool
 
     def make_request(self, user: User) -> Request:
         """Return the request as filters and handlers see it."""

@@ -54,9 +54,7 @@ class TokenFileAuthenticator(ManagedAuthenticator):
         except (BadTokenFile, OSError) as error:
             _log.error("the changed token file is not used: %s", error)
 
-    def authenticate_token(
-        self, token: str, audiences: Sequence[str] = ()
-    ) -> TokenIdentity | None:
+    def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity | None:
         """Return the identity; see TokenAuthenticator."""
         user = self._users.get(token)
         if user is None:

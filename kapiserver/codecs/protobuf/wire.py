@@ -43,7 +43,10 @@ def encode_tag(number: int, wire_type: int) -> bytes:
 
 def encode_delimited(number: int, data: bytes) -> bytes:
     """Encode a length-delimited field: a string, bytes or a message."""
-    return b"%b%b%b" % (encode_varint(number << 3 | BYTES), encode_varint(len(data)), data)
+    tag, size = number << 3 | BYTES, len(data)
+    if tag < 2048 and size < 2048:
+        return b"".join((SMALL_VARINTS[tag], SMALL_VARINTS[size], data))
+    return b"".join((encode_varint(tag), encode_varint(size), data))
 
 
 def read_varint(data: bytes, offset: int) -> tuple[int, int]:
@@ -51,6 +54,9 @@ def read_varint(data: bytes, offset: int) -> tuple[int, int]:
 
     Raises Malformed if it has more than ten bytes, IndexError if it is truncated.
     """
+    byte = data[offset]
+    if byte < 128:
+        return byte, offset + 1
     value = shift = 0
     while True:
         byte = data[offset]

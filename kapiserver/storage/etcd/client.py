@@ -7,7 +7,7 @@ revision.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeVar
 
@@ -103,14 +103,14 @@ class EtcdClient:
         """Close all connections. Idempotent."""
         await self._transport.close()
 
-    async def read(self, call: Call[T]) -> T:
+    def read(self, call: Call[T]) -> Coroutine[object, object, T]:
         """Call a method that writes nothing. Tries every endpoint within the timeout."""
-        return await self._call_endpoints(call, _READ, (Unavailable, _NotProcessed))
+        return self._call_endpoints(call, _READ, (Unavailable, _NotProcessed))
 
-    async def write(self, call: Call[T]) -> T:
+    def write(self, call: Call[T]) -> Coroutine[object, object, T]:
         """Call a method that writes. Tries another endpoint only if this one certainly did not
         process the request. Raises OutcomeUnknown if it may have, and did not answer."""
-        return await self._call_endpoints(call, _WRITE, (_NotProcessed,))
+        return self._call_endpoints(call, _WRITE, (_NotProcessed,))
 
     @asynccontextmanager
     async def stream(self, call: Call[T]) -> AsyncGenerator[AsyncIterator[Sequence[T]]]:
@@ -118,7 +118,8 @@ class EtcdClient:
         Unavailable, EtcdError, Corrupt."""
         endpoint = self._endpoint
         try:
-            await self._ensure_login()
+            if self._token is None and self._config.username:
+                await self._log_in(None)
             endpoint = self._endpoint
             opening = self._transport.stream(endpoint, call.method, call.message, self._token or "")
             async with opening as stream:
@@ -165,7 +166,8 @@ class EtcdClient:
                     await asyncio.sleep(PAUSE_SECONDS)
 
     async def _call_authenticated(self, call: Call[T], rules: _Rules) -> T:
-        await self._ensure_login()
+        if self._token is None and self._config.username:
+            await self._log_in(None)
         token = self._token
         try:
             return await self._call(call, rules)
@@ -176,10 +178,6 @@ class EtcdClient:
                 raise
             await self._log_in(token)
         return await self._call(call, rules)
-
-    async def _ensure_login(self) -> None:
-        if self._config.username and self._token is None:
-            await self._log_in(None)
 
     async def _log_in(self, old_token: str | None) -> None:
         """Get a token, unless a concurrent call did."""

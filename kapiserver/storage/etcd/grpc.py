@@ -181,10 +181,14 @@ class _Channel:
         self._opening: asyncio.Task[Connection] | None = None
         self._headers: dict[tuple[str, str], bytes] = {}
 
-    async def connection(self) -> Connection:
-        """Return a usable connection. Raises RequestNotSent."""
+    def usable_connection(self) -> Connection | None:
+        """Return a usable connection, or None if one must be opened."""
         if self._connections and self._connections[-1].usable:
             return self._connections[-1]
+        return None
+
+    async def new_connection(self) -> Connection:
+        """Open a connection, once for all callers that wait. Raises RequestNotSent."""
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._on_opened)
@@ -259,7 +263,7 @@ class GrpcTransport:
     async def call(self, endpoint: str, method: str, message: bytes, token: str) -> bytes:
         """Send a request and return the response; see `Transport`."""
         channel = self._channel(endpoint)
-        connection = await channel.connection()
+        connection = channel.usable_connection() or await channel.new_connection()
         deadline = self._loop.time() + transport.CALL_SECONDS
         call = _UnaryCall(self._loop.create_future(), deadline)
         headers = channel.headers(method, token)
@@ -278,7 +282,7 @@ class GrpcTransport:
     ) -> AsyncGenerator[GrpcMessageStream]:
         """Open a stream with one request; see `Transport`."""
         channel = self._channel(endpoint)
-        connection = await channel.connection()
+        connection = channel.usable_connection() or await channel.new_connection()
         stream = GrpcMessageStream(connection)
         _send(connection, stream, channel.headers(method, token), message, end=False)
         try:

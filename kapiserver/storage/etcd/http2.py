@@ -36,6 +36,8 @@ KEEPALIVE_SECONDS = 10.0
 """Seconds without a byte before a PING is sent. etcd accepts an interval of 5 s or more
 (--grpc-keepalive-min-time)."""
 KEEPALIVE_TIMEOUT_SECONDS = 5.0
+_HEADER_BYTES = frames.HEADER.size
+_read_header = frames.HEADER.unpack_from
 
 
 class Connection(asyncio.Protocol):
@@ -310,16 +312,15 @@ class Connection(asyncio.Protocol):
     def _parse(self, data: bytes) -> int:
         """Handle all complete frames; return the offset after them."""
         start, size = 0, len(data)
-        while size - start >= frames.HEADER.size:
-            high, low, kind, flags, stream_id = frames.HEADER.unpack_from(data, start)
+        while (begin := start + _HEADER_BYTES) <= size:
+            high, low, kind, flags, stream_id = _read_header(data, start)
             length = high << 8 | low
             if length > frames.FRAME_BYTES:
                 raise ProtocolError("a frame is too long")
-            end = start + frames.HEADER.size + length
+            end = begin + length
             if end > size:
                 break
-            payload = data[start + frames.HEADER.size : end]
-            self._on_frame(kind, flags, stream_id & MAX_STREAM_ID, payload)
+            self._on_frame(kind, flags, stream_id & MAX_STREAM_ID, data[begin:end])
             start = end
         return start
 

@@ -116,12 +116,17 @@ class Histogram(Generic[Labels]):
         self.bounds = tuple(bounds)
         self.values: dict[Labels, Observations] = {}
 
-    def observe(self, labels: Labels, value: float) -> None:
-        """Count one observation."""
+    def of(self, labels: Labels) -> Observations:
+        """Return the observations of a set of labels."""
         observations = self.values.get(labels)
         if observations is None:
             _make_room(self.values, self._limit)
             observations = self.values[labels] = Observations(self.bounds)
+        return observations
+
+    def observe(self, labels: Labels, value: float) -> None:
+        """Count one observation."""
+        observations = self.values.get(labels) or self.of(labels)
         # As `Observations.observe`, without a call: each request observes ten values.
         bounds = self.bounds
         observations.counts[0 if value <= bounds[0] else bisect_left(bounds, value)] += 1

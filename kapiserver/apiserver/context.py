@@ -28,6 +28,7 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.user import User
+from kapiserver.metrics import Observations
 from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
@@ -227,11 +228,13 @@ class AdmissionStep(Struct, frozen=True, kw_only=True):
     is_idle     reports that the hook has nothing to do for a write, so that it need not be called;
                 None if the hook must be called for each write
     labels      the labels of its runs that admit the write
+    admitted    the durations of these
     """
 
     hook: Hook
     is_idle: IsIdle | None
     labels: AdmissionLabels
+    admitted: Observations
 
 
 class PluginChain(Struct, frozen=True, kw_only=True):

@@ -428,15 +428,19 @@ class AdmissionPlugins:
             if operation in plugin.operations
             and (not plugin.resources or resource in plugin.resources)
         ]
+        seconds = self._metrics.admission_seconds
         admit, validate = [], []
         for name, each in hooks:
-            if each.admit is not None:
-                labels = AdmissionLabels(name, "admit", operation, "false")
-                admit.append(AdmissionStep(hook=each.admit, is_idle=each.is_idle, labels=labels))
-            if each.validate is not None:
-                labels = AdmissionLabels(name, "validate", operation, "false")
-                step = AdmissionStep(hook=each.validate, is_idle=each.is_idle, labels=labels)
-                validate.append(step)
+            for steps, hook, type_ in (
+                (admit, each.admit, "admit"),
+                (validate, each.validate, "validate"),
+            ):
+                if hook is not None:
+                    labels = AdmissionLabels(name, type_, operation, "false")
+                    step = AdmissionStep(
+                        hook=hook, is_idle=each.is_idle, labels=labels, admitted=seconds.of(labels)
+                    )
+                    steps.append(step)
         rules = resource_rules(resource) if operation in WRITE else ResourceRules()
         return PluginChain(admit=tuple(admit), validate=tuple(validate), rules=rules)
 

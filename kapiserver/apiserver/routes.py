@@ -16,7 +16,7 @@ from kapiserver.apiserver.filters.in_flight import delegate
 from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, page_not_found
-from kapiserver.apiserver.target_resolver import resolve_target
+from kapiserver.apiserver.target_resolver import find_target, resolve_target
 from kapiserver.apiserver.tracing.handler_spans import handler_span
 
 PROXY_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
@@ -40,7 +40,7 @@ def route(server: Server) -> Handler:
             serve_computed = await server.offloader.load(_lazy_computed)
             return await serve_computed(server, request)
         try:
-            target = await resolve_target(server, info)
+            target = find_target(server, info) or await resolve_target(server, info)
         except (UnknownGroup, UnknownResource) as error:
             return await _handle_unknown(server, request, error)
         if target.subresource == "proxy":

@@ -10,6 +10,18 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.target import Target, target_of
 
 
+def find_target(server: Server, info: RequestInfo) -> Target | None:
+    """Return the target of a resource request; None if `resolve_target` has to load its kind, or to
+    look for it. Raises UnknownResource."""
+    if (info.prefix == "api") != (not info.version.group):
+        return None
+    try:
+        kind_info = server.scheme.kind_info(info.version, info.resource)
+    except NotRegistered:
+        return None
+    return target_of(kind_info, server.stores, info) if kind_info.is_loaded else None
+
+
 async def resolve_target(server: Server, info: RequestInfo, *, served_only: bool = True) -> Target:
     """Return the target of a resource request. Raises UnknownGroup, UnknownResource.
 

@@ -9,6 +9,7 @@ filters/priority-and-fairness.go of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from time import perf_counter
 
 from kapiserver.apiserver.context import Handler, Server
@@ -42,23 +43,30 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
     mutating = server.metrics.in_flight.mutating
     waits = _Waits(flow_control, server.config.limits.request_timeout)
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
         info = request.info
         is_watch = info.verb == "watch"
         if info.is_long_running and not is_watch:
-            return await next_handler(request)
+            return next_handler(request)
         ticket = begin(request)
         request.ticket = ticket
+        if ticket.rejection:
+            raise _too_many(ticket)
+        # Writes come together when those before them were in one transaction. They begin in the
+        # next round of the event loop, after reads that have come with them.
+        yields = ticket.flow.kind is mutating and mutating.executing.value > 1
+        if is_watch or yields or ticket.started is None:
+            return handle_later(request, ticket, yields=yields)
+        request.on_complete(complete)
+        return next_handler(request)
+
+    async def handle_later(request: Request, ticket: Ticket, *, yields: bool) -> AnyResponse:
         if ticket.started is None:
-            if ticket.rejection:
-                raise _too_many(ticket)
             await waits.wait(request, ticket)
         request.on_complete(complete)
-        if ticket.flow.kind is mutating and mutating.executing.value > 1:
-            # Writes come together when those before them were in one transaction. They begin in the
-            # next round of the event loop, after reads that have come with them.
+        if yields:
             await asyncio.sleep(0)
-        if is_watch:
+        if request.info.verb == "watch":
             return await _watch(flow_control, request, ticket, next_handler)
         return await next_handler(request)
 

@@ -16,7 +16,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import Context
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
@@ -36,7 +38,7 @@ RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class ObjectChange(NamedTuple):
+class ObjectChange(Struct, frozen=True):
     """One change of one object: `old` is None if it was created, `new` if it was deleted."""
 
     old: Entry | None
@@ -379,7 +381,7 @@ class InformerSubscription(Subscription):
 
 
 def _needs_decoding(change: ObjectChange) -> bool:
-    old, new = change
+    old, new = change.old, change.new
     return (old is not None and old.is_large and old.cached_tree is None) or (
         new is not None and new.is_large and new.cached_tree is None
     )

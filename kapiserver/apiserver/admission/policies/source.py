@@ -232,7 +232,7 @@ def _version(policy: Tree) -> object:
 def _changes_spec(change: ObjectChange) -> bool:
     """Whether a change concerns more than the status or metadata of a policy. Large policies count
     as changed: decoding them would hold the event loop."""
-    old, new = change
+    old, new = change.old, change.new
     if old is None or new is None or old.is_large or new.is_large:
         return True
     try:

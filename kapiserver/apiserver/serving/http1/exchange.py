@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import cast
 
 from msgspec import Struct
@@ -57,16 +57,18 @@ class HttpExchange(Struct, eq=False):
         open_sink = functools.partial(_open_sink, connection, self._head)
         return request_from(self._head, connection, user, open_sink)
 
-    async def respond(self, response: AnyResponse, *, is_last: bool) -> Outcome:
+    def respond(
+        self, response: AnyResponse, *, is_last: bool
+    ) -> Coroutine[object, object, Outcome]:
         """Write a response, and return how it ended."""
         if is_last:
             self.keep_alive = False
         if isinstance(response, Response):
-            return await self._write_response(response)
+            return self._write_response(response)
         if isinstance(response, StreamResponse):
-            return await self._write_stream(response)
+            return self._write_stream(response)
         self.keep_alive = False
-        return await write_upgrade(self._connection, response)
+        return write_upgrade(self._connection, response)
 
     def close_stream(self) -> None:
         """End the stream that the request has opened, if it has."""

@@ -260,20 +260,19 @@ def _validate_finalizers(finalizers: list[str], path: Path) -> list[FieldError]:
 def _validate_managed_fields(entries: Sequence[Tree], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
-        entry_path = path[index]
         operation = entry.get("operation") or ""
         if operation not in ("Apply", "Update"):
             errors.append(
-                invalid(entry_path / "operation", operation, "must be `Apply` or `Update`")
+                invalid(path[index] / "operation", operation, "must be `Apply` or `Update`")
             )
         fields_type = entry.get("fieldsType") or "FieldsV1"
         if fields_type != "FieldsV1":
-            errors.append(invalid(entry_path / "fieldsType", fields_type, "must be `FieldsV1`"))
+            errors.append(invalid(path[index] / "fieldsType", fields_type, "must be `FieldsV1`"))
         manager = entry.get("manager") or ""
         if not (manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_MAX):
-            errors.extend(validate_field_manager(manager, entry_path / "manager"))
+            errors.extend(validate_field_manager(manager, path[index] / "manager"))
         if names.byte_length(entry.get("subresource") or "") > _SUBRESOURCE_MAX:
-            errors.append(too_long(entry_path / "subresource", _SUBRESOURCE_MAX))
+            errors.append(too_long(path[index] / "subresource", _SUBRESOURCE_MAX))
     return errors
 
 

@@ -48,10 +48,13 @@ def decode_object(
 
     Raises MissingKind, UnknownKind, WrongValue, each with `kind` and `name` as far as known.
     """
-    document_kind = kind_of_document(document)
-    kind = complete_kind(document_kind, defaults)
-    if document_kind != kind and not scheme.object_info(kind).is_typed:
-        kind = document_kind
+    if defaults is not None and _names(document, defaults):  # as most bodies do
+        kind = defaults
+    else:
+        document_kind = kind_of_document(document)
+        kind = complete_kind(document_kind, defaults)
+        if document_kind != kind and not scheme.object_info(kind).is_typed:
+            kind = document_kind
     try:
         require_kind(kind, source)
         unknown: list[str] = []
@@ -63,6 +66,14 @@ def decode_object(
     except CodecError as error:
         error.kind, error.name = kind, _metadata_name(document)
         raise
+
+
+def _names(document: Value, kind: GroupVersionKind) -> bool:
+    return (
+        isinstance(document, dict)
+        and document.get("kind") == kind.kind
+        and document.get("apiVersion") == kind.api_version
+    )
 
 
 def _metadata_name(document: Value) -> str:

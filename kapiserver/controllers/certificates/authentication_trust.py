@@ -29,6 +29,7 @@ from kapiserver.storage.objects.informer import ObjectChange
 NAMESPACE = "kube-system"
 CONFIG_MAP = "extension-apiserver-authentication"
 KEY = ObjectKey(NAMESPACE, CONFIG_MAP)
+_PATH_END = f"/{NAMESPACE}/{CONFIG_MAP}"
 RESYNC_SECONDS = 60.0
 """The time between two checks of the files."""
 _LISTS = (
@@ -76,7 +77,7 @@ class AuthenticationTrustController(Controller[ObjectKey]):
 
 
 def _for_config_map(change: ObjectChange) -> Iterable[ObjectKey]:
-    return (KEY,) if change.last.key == KEY else ()
+    return (KEY,) if change.last.path.endswith(_PATH_END) else ()
 
 
 def _trust_data(config: Config) -> dict[str, str]:

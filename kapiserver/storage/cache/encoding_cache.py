@@ -28,14 +28,12 @@ larger than the cache would evict its own first items, and find none of them the
 
 
 class _Account(weakref.ref[Entry]):
-    """The bytes that an entry's derived values take."""
+    """The bytes that an entry's derived values take; `key` is the id of the entry."""
 
     __slots__ = ("key", "size")
 
-    def __init__(self, entry: Entry, on_dead: Callable[[_Account], None]) -> None:
-        super().__init__(entry, on_dead)  # type: ignore[call-arg] # of `ref.__new__`
-        self.key = id(entry)
-        self.size = 0
+    key: int
+    size: int
 
 
 class LRUCache:
@@ -67,6 +65,7 @@ class LRUCache:
         account = accounts.get(key)
         if account is None:
             account = accounts[key] = _Account(entry, self._dead.append)
+            account.key, account.size = key, 0  # without `__init__`: each write adds two
             size += ACCOUNT_COST
         account.size += size
         accounts.move_to_end(key)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -301,8 +301,9 @@ class WatchCache:
         self._copy_on_write(revision)
         previous = self._index.get(path)
         entry = None if event.value is None else self._entry_of(event, event.value)
-        if path in self._expected:
-            self._forget_expected(path, lambda expected: 0 < expected.revision <= revision)
+        if (expected := self._expected.get(path)) is not None:
+            unwritten = [each for each in expected if not 0 < each.revision <= revision]
+            self._set_expected(path, unwritten)
         entries = self._entries
         at = bisect_left(entries, path, key=entry_path)
         if entry is None:
@@ -358,15 +359,14 @@ class WatchCache:
         """Take note that the write has succeeded or failed. If its event has not arrived yet, the
         entry stays expected, because a second entry would have its own tree and encodings."""
         is_over = entry.revision <= self.revision or self._watch is None
-        if is_over and entry.path in self._expected:
-            self._forget_expected(entry.path, lambda expected: expected is entry)
+        if is_over and (expected := self._expected.get(entry.path)) is not None:
+            self._set_expected(entry.path, [each for each in expected if each is not entry])
 
-    def _forget_expected(self, path: str, matches: Callable[[Entry], bool]) -> None:
-        remaining = [entry for entry in self._expected.get(path, ()) if not matches(entry)]
-        if remaining:
-            self._expected[path] = remaining
+    def _set_expected(self, path: str, entries: list[Entry]) -> None:
+        if entries:
+            self._expected[path] = entries
         else:
-            self._expected.pop(path, None)
+            del self._expected[path]
 
     # Reading.
 

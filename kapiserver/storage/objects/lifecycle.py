@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ from kapiserver.api.accessors import (
     next_generation,
     share_field,
 )
-from kapiserver.api.declarative_validation import merge_errors
+from kapiserver.api.declarative_validation import ABSENT, NO_RULES, merge_errors
 from kapiserver.api.errors import (
     BadObject,
     FieldError,
@@ -100,12 +100,12 @@ _SYSTEM_METADATA = frozenset(
 
 
 def fill_system_metadata(obj: Tree, *, uid: str, now: str) -> None:
-    """Set uid and creationTimestamp of a new object, and clear system fields."""
+    """Set uid and creationTimestamp of a new object, and clear system fields. `before_create` sorts
+    them in."""
     clear_system_metadata(obj)
     meta = metadata_of(obj)
     meta["uid"] = uid
     meta["creationTimestamp"] = now
-    reorder_keys(meta, ObjectMeta)
 
 
 def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[str, ...]:
@@ -114,7 +114,6 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     Raises InvalidObject.
     """
     strategy.prepare_for_create(obj)
-    reorder_keys(metadata_of(obj), ObjectMeta)
     metadata_errors = validate_new(
         obj,
         namespaced=resource.namespaced,
@@ -124,7 +123,7 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     errors: Sequence[FieldError] = strategy.validate(obj)
     if metadata_errors:
         errors = strategy.with_metadata_errors(metadata_errors, errors)
-    _check(obj, resource, merge_errors(errors, list(strategy.declarative_rules.errors(obj))))
+    _check(obj, resource, _with_declared_errors(strategy, errors, obj))
     warnings = tuple(strategy.warnings(obj, None))
     strategy.canonicalize(obj)
     reorder_keys(metadata_of(obj), ObjectMeta)
@@ -194,7 +193,6 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
         share_field(meta, old_meta, "deletionTimestamp")
     if meta.get("deletionGracePeriodSeconds") is None:
         share_field(meta, old_meta, "deletionGracePeriodSeconds")
-    reorder_keys(meta, ObjectMeta)
     update_errors = strategy.validate_update(new, old)
     metadata_errors = validate_updated(
         new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
@@ -204,7 +202,7 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     ]
     if metadata_errors:
         errors = strategy.with_metadata_errors(metadata_errors, errors)
-    _check(new, resource, merge_errors(errors, list(strategy.declarative_rules.errors(new, old))))
+    _check(new, resource, _with_declared_errors(strategy, errors, new, old))
     tolerated = (str(error) for error in update_errors if isinstance(error, RatchetedError))
     warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)
@@ -238,6 +236,15 @@ def completes_deletion(new: Tree, old: Tree, strategy: Strategy) -> bool:
         and not (old["metadata"].get("deletionGracePeriodSeconds") or 0)
         and not strategy.pending_finalizers(new)
     )
+
+
+def _with_declared_errors(
+    strategy: Strategy, errors: Sequence[FieldError], new: Tree, old: Any = ABSENT
+) -> Sequence[FieldError]:
+    rules = strategy.declarative_rules
+    if rules is NO_RULES:  # as for most kinds
+        return errors
+    return merge_errors(errors, list(rules.errors(new, old)))
 
 
 def _check(obj: Tree, resource: Resource, errors: Sequence[FieldError]) -> None:

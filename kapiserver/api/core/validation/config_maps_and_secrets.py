@@ -33,7 +33,8 @@ def validate_config_map(obj: Tree) -> Iterator[FieldError]:
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     size = 0
     for key, text in data.items():
-        yield from validate_format(names.config_key, key, _DATA[key])
+        for message in names.config_key(key):
+            yield invalid(_DATA[key], key, message)
         if key in binary:
             yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
         size += names.byte_length(text)

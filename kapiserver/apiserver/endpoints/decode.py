@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -204,7 +204,8 @@ def add_strict_warnings(error: str, warnings: Warnings) -> None:
 
 def field_validation(options: Tree) -> FieldValidation:
     """Return `fieldValidation` of the options; the default is Warn."""
-    return cast(FieldValidation, options.get("fieldValidation") or "Warn")
+    validation: FieldValidation = options.get("fieldValidation") or "Warn"
+    return validation
 
 
 def check_namespace(target: Target, obj: Tree) -> None:

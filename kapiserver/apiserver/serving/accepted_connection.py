@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from kapiserver.apiserver.request import Certificate
 from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
 from kapiserver.apiserver.serving.tls.context import host_of_handshake
+
+_UNREAD: Any = object()
+"""Stands for a certificate that was not read from the TLS session yet."""
 
 
 class AcceptedConnection(asyncio.Protocol):
@@ -35,7 +38,7 @@ class AcceptedConnection(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.remote = self.tls_host = ""
-        self._certificate: Certificate | bool | None = True
+        self._certificate: Certificate | None = _UNREAD
         self._abort_handshake: Callable[[], object] | None = None
         self._discard: Callable[[], None] | None = None
 
@@ -56,9 +59,9 @@ class AcceptedConnection(asyncio.Protocol):
     @property
     def certificate(self) -> Certificate | None:
         """The client's certificate, read once per connection."""
-        if self._certificate is True:
+        if self._certificate is _UNREAD:
             self._certificate = client_certificate(self.transport)
-        return cast("Certificate | None", self._certificate)
+        return self._certificate
 
     def fail_handshake(self) -> None:
         """The connection was lost before its transport existed."""

@@ -248,13 +248,9 @@ class BuiltinKinds:
                 if resource.stored and resource.stored_in_group is None:
                     yield resource
 
-    def resource_at(self, first: str, second: str) -> Resource | None:
-        """Return the resource whose objects are stored under keys with these first two segments,
-        without the root of all keys. Prefixes with one segment begin no other prefix."""
-        return self._by_prefix.get(first) or self._by_prefix.get(f"{first}/{second}")
-
     @functools.cached_property
-    def _by_prefix(self) -> dict[str, Resource]:
+    def by_prefix(self) -> dict[str, Resource]:
+        """The resources by the prefix of their keys, without the root of all keys."""
         return {resource.prefix: resource for resource in self.stored_resources()}
 
     def resource_of(self, kind: GroupVersionKind) -> Resource | None:

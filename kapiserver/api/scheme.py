@@ -133,12 +133,15 @@ class Scheme:
         """Return the resource whose objects are stored under a key, given without the root of all
         keys, in the version in which they are stored."""
         first, _, rest = path.partition("/")
-        second = rest.partition("/")[0]
-        builtin = self._builtin.resource_at(first, second)
+        by_prefix = self._builtin.by_prefix
+        builtin = by_prefix.get(first)  # a prefix with one segment begins no other prefix
         if builtin is not None:
             return builtin
+        second = rest.partition("/")[0]
         definition = self.custom.by_plural(first, second)
-        return None if definition is None else definition.stored_version.resource
+        if definition is not None:
+            return definition.stored_version.resource
+        return by_prefix.get(f"{first}/{second}")
 
     def resource_of(self, kind: GroupVersionKind) -> Resource:
         """Return the resource of a kind of object. Raises NotRegistered."""

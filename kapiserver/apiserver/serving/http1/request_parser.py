@@ -1,12 +1,15 @@
 """Parses the requests of one connection with httptools, which wraps Node's parser llhttp.
 
-The parser reports each request as soon as its head is complete; the body follows. Knows no socket.
+The parser reports each request as soon as its head is complete; the body follows. Most requests of
+a connection differ in their first line alone. A head that equals the one before but for that line,
+and that frames no body, is taken without httptools, which saves a tenth of a GET. Knows no socket.
 Mirrors readRequest and readTransfer of Go's net/http.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -38,6 +41,8 @@ Fields: TypeAlias = list[tuple[bytes, bytes]]
 """Names and values of headers as the client sent them."""
 _KNOWN_BYTES = 2048
 """Headers of more bytes are not kept for the next request."""
+_PLAIN_LINE = re.compile(rb"(DELETE|GET|HEAD) (/[\w!$&'()*+,./:;=?@~-]*) HTTP/1\.1(?=\r\n)")
+"""Matches request lines that need no further check."""
 
 _TRANSFER_ENCODING = istr("Transfer-Encoding")
 _CONTENT_LENGTH = istr("Content-Length")
@@ -104,6 +109,15 @@ class RequestParser:
         """Whether the last request closes the connection."""
         self._has_ended_request = False
         """Whether a request ended in the bytes that are parsed: they begin with no other."""
+        self._is_between = True
+        """Whether httptools has seen the end of a request, and nothing of the next."""
+        self._known_rest: bytes | None = None
+        """What stood behind the first line of a request without a body, which did not close the
+        connection."""
+        self._rest_headers = _NO_HEADERS
+        """The headers in these bytes."""
+        self._last_headers = _NO_HEADERS
+        """Those of the last request."""
         self._framing = b""
         """The header that frames the body."""
         self._is_in_upgrade = False
@@ -112,7 +126,7 @@ class RequestParser:
 
     def close(self) -> None:
         """Ignore all further bytes, and break the reference cycle with httptools."""
-        self._parser = None
+        self._parser = self._known_rest = None
 
     def release(self) -> None:
         """Close, and break the reference cycles with the connection, which has ended."""
@@ -123,17 +137,47 @@ class RequestParser:
 
     def feed(self, data: bytes) -> None:
         """Parse the next bytes of the connection."""
+        is_begin = self._is_between
+        if is_begin and self._known_rest is not None and self._take_known(data, self._known_rest):
+            return
         while data and self._parser is not None:
             self._has_ended_request = False
             try:
                 self._parser.feed_data(data)
             except HttpParserUpgrade as upgrade:
-                data = data[upgrade.args[0] :]
+                data, is_begin = data[upgrade.args[0] :], False
                 self._refuse_upgrade()
             except HttpParserError as error:
                 self._fail(error, data)
             else:
+                if is_begin and self.body is EMPTY_BODY:
+                    self._keep_rest(data)
                 return
+
+    def _take_known(self, data: bytes, known_rest: bytes) -> bool:
+        """Report the request in some bytes, and return True, if these are a plain first line and
+        what stood behind that of an earlier request."""
+        line = _PLAIN_LINE.match(data)
+        if line is None or data[line.end() :] != known_rest:
+            return False
+        self.body = EMPTY_BODY
+        method, target = line[1].decode(), line[2].decode()
+        self._on_head(
+            RequestHead(method, target, True, self._rest_headers.headers, True, EMPTY_BODY)
+        )
+        return True
+
+    def _keep_rest(self, data: bytes) -> None:
+        """Keep what stands behind a plain first line, if these bytes are one whole request."""
+        line = _PLAIN_LINE.match(data)
+        if (
+            line is not None
+            and self._is_between
+            and not self._ends
+            and len(data) - line.end() <= _KNOWN_BYTES
+            and data.find(b"\r\n\r\n") == len(data) - 4
+        ):
+            self._known_rest, self._rest_headers = data[line.end() :], self._last_headers
 
     def _fail(self, error: HttpParserError, data: bytes) -> None:
         """Report a malformed request, or break the body that is being parsed."""
@@ -161,6 +205,10 @@ class RequestParser:
 
     # The callbacks of httptools.
 
+    def on_message_begin(self) -> None:
+        """The next request has begun."""
+        self._is_between = False
+
     def on_url(self, part: bytes) -> None:
         """Take a part of the target. Raises _InvalidHead."""
         self._target += part
@@ -181,7 +229,7 @@ class RequestParser:
         if self._is_in_upgrade:
             return
         record = self._known_headers if self._fields == self._known_fields else self._read_headers()
-        self._fields = []
+        self._fields, self._last_headers = [], record
         headers = record.headers
         method = parser.get_method().decode()
         target = self._target.decode("utf-8", "surrogateescape")
@@ -223,7 +271,7 @@ class RequestParser:
 
     def on_message_complete(self) -> None:
         """Complete the request, and drop its trailers."""
-        self._has_ended_request = True
+        self._has_ended_request = self._is_between = True
         self._target = b""
         self._fields = []
         if self.body.is_complete:

@@ -118,10 +118,15 @@ class CustomVersion:
         self.loaded_uses: set[tuple[str, str, str]] = set()
         self._same_schemas: dict[str, bool] = {}
 
-    @property
+    @functools.cached_property
     def group_version(self) -> GroupVersion:
         """The group and version."""
         return GroupVersion(self.definition.group, self.name)
+
+    @functools.cached_property
+    def kind(self) -> GroupVersionKind:
+        """The kind of the objects."""
+        return self.group_version.with_kind(self.definition.kind)
 
     is_typed = has_protobuf = False
     verbs: tuple[str, ...] = VERBS

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kapiserver.api.columns import Columns
-from kapiserver.api.group import GroupVersion, Resource, Subresource
+from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource, Subresource
 from kapiserver.api.selectable_fields import Extractor
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -61,6 +61,10 @@ class KindInfo(ObjectInfo, Protocol):
     @property
     def group_version(self) -> GroupVersion:
         """The version of the objects."""
+
+    @property
+    def kind(self) -> GroupVersionKind:
+        """The kind of the objects, in that version."""
 
     @property
     def is_loaded(self) -> bool:

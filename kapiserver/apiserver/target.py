@@ -121,7 +121,7 @@ def target_of(kind_info: KindInfo, stores: StoreRegistry, info: RequestInfo) -> 
     """Return the target of a request for that kind. Raises UnknownResource if there is no such
     path."""
     resource = kind_info.resource
-    name, kind, subresource_verbs = info.subresource, info.version.with_kind(resource.kind), None
+    name, kind, subresource_verbs = info.subresource, kind_info.kind, None
     if info.trailing and name != "proxy":
         raise UnknownResource
     if name:

@@ -112,6 +112,11 @@ def _run(job: _Job) -> Any:
         return None if job.outcome.cancelled() else result
 
 
+def _is_quick(cost: int) -> bool:
+    """Whether work of a cost runs at once: it is neither long nor a first use."""
+    return cost < LARGE and not REQUESTER.get().is_first
+
+
 def _no_work() -> None:
     """Replaces the work of a job that is done."""
 
@@ -133,11 +138,9 @@ class Offloader:
     async def run(self, cost: int, work: Callable[..., Result], *args: Any) -> Result:
         """Return `work(*args)`, run in a thread if the cost is LARGE or it is a first use. Raises
         TooMuchWork."""
-        if cost >= LARGE:
-            return await self.run_in_thread(work, *args)
-        if REQUESTER.get().is_first:
-            return await self.run_in_thread(work, *args, limited=False)
-        return work(*args)
+        if _is_quick(cost):
+            return work(*args)
+        return await self.run_in_thread(work, *args, limited=cost >= LARGE)
 
     async def load(self, reference: Lazy[Loaded]) -> Loaded:
         """Return what a reference refers to, imported in a thread."""
@@ -150,7 +153,9 @@ class Offloader:
         """Return `work(*args, strategy)`. If the strategy raises ValidationTakesLong, the work
         starts again in a thread. Raises TooMuchWork."""
         try:
-            return await self.run(cost, work, *args, strategy)
+            if _is_quick(cost):
+                return work(*args, strategy)
+            return await self.run_in_thread(work, *args, strategy, limited=cost >= LARGE)
         except ValidationTakesLong as error:
             slow_strategy = error.slow_strategy
         return await self.run_in_thread(work, *args, slow_strategy)
@@ -162,6 +167,8 @@ class Offloader:
         itself if it only reads it; fetches what it requires. Raises TooMuchWork."""
         while True:
             try:
+                if _is_quick(cost):
+                    return change(old if reads_only else copy_tree(old))
                 return await self.run(cost, lambda: change(old if reads_only else copy_tree(old)))
             except FetchRequired as error:
                 await error.fetch()

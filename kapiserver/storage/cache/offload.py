@@ -165,11 +165,13 @@ class Offloader:
     ) -> Tree:
         """Return the object that an update function makes of a copy of another, or of the other
         itself if it only reads it; fetches what it requires. Raises TooMuchWork."""
+
+        def work() -> Tree:
+            return change(old if reads_only else copy_tree(old))
+
         while True:
             try:
-                if _is_quick(cost):
-                    return change(old if reads_only else copy_tree(old))
-                return await self.run(cost, lambda: change(old if reads_only else copy_tree(old)))
+                return work() if _is_quick(cost) else await self.run(cost, work)
             except FetchRequired as error:
                 await error.fetch()
 

@@ -266,7 +266,7 @@ def _strict_errors(
 ) -> tuple[str, ...]:
     """Return strict errors for unknown and duplicate fields in the order of the text."""
     if len(unknown) <= 1 and not may_have_duplicates:
-        return unknown_field_errors(unknown)
+        return unknown_field_errors(unknown) if unknown else ()
     from kapiserver.codecs.json_scanner import find_keys  # imported late: hardly any body needs it
 
     keys = find_keys(data, unknown)

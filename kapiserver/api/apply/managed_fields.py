@@ -145,6 +145,8 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
     def _initial_managers(self, live: Tree | None, new: Tree) -> Managers | None:
         """Return the managers before this write; None if the client resets managedFields."""
         entries = managed_fields_of(new)
+        if live is None and not entries:
+            return {}
         if not self.subresource:
             if len(entries) == 1 and not any(entries[0].values()):
                 return {} if live is None else None

@@ -76,6 +76,11 @@ class StoreHooks(Struct, frozen=True, kw_only=True):
     kv: Mapping[tuple[str, str], KV] = field(default_factory=dict)
 
 
+_VERSION_4 = 4 << 76 | 2 << 62
+_RANDOM_BITS = ~(15 << 76 | 3 << 62)
+"""The bits of a UUID that say its version and variant (RFC 9562, 5.4), and all others."""
+
+
 class RandomIdentifiers:
     """Identifiers from the operating system's random source."""
 
@@ -85,9 +90,9 @@ class RandomIdentifiers:
 
     def uid(self) -> str:
         """Return a random UUID (version 4)."""
-        text = os.urandom(16).hex()
-        variant = "89ab"[int(text[16], 16) & 3]
-        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+        bits = int.from_bytes(os.urandom(16)) & _RANDOM_BITS | _VERSION_4
+        text = f"{bits:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def suffix(self) -> str:
         """Return random letters and digits; the alphabet avoids words."""

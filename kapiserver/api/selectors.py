@@ -160,7 +160,7 @@ class _Hint(Struct, frozen=True):
     def may_hold_in(self, value: bytes) -> bool:
         for group in self.groups:
             for text in group:
-                if text not in value:
+                if value.find(text) < 0:  # `in` of bytes raises and catches an error first
                     break
             else:
                 return True

@@ -33,7 +33,11 @@ SMALL_VARINTS = tuple(_encode(value) for value in range(2048))
 
 def encode_varint(value: int) -> bytes:
     """Encode a number as a varint; a negative number takes ten bytes."""
-    return SMALL_VARINTS[value] if 0 <= value < 2048 else _encode(value & _UINT64)
+    if 0 <= value < 2048:
+        return SMALL_VARINTS[value]
+    if 0 <= value < 16384:
+        return bytes((value & 127 | 128, value >> 7))
+    return _encode(value & _UINT64)
 
 
 def encode_tag(number: int, wire_type: int) -> bytes:

@@ -464,7 +464,7 @@ class ObjectCodec:
         """Return the length of the protobuf message in a value of the stored version; 0 for other
         values, and for values of older servers. The length of the value tells, because a value
         consists of head, varint, message and tail."""
-        if self.resource.current_marker not in value:
+        if value.find(self.resource.current_marker) < 0:
             return 0
         head = len(self._head)
         payload_size = len(value) - head - len(ENVELOPE_TAIL)

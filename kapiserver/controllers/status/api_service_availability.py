@@ -157,7 +157,8 @@ class APIServiceAvailability(Controller[ObjectKey]):
 
 def _for_spec(change: ObjectChange) -> Iterable[ObjectKey]:
     """Queue an APIService unless only its status changed, which this controller writes."""
-    specs = [each.tree().get("spec") for each in change if each is not None]
+    versions = (change.old, change.new)
+    specs = [each.tree().get("spec") for each in versions if each is not None]
     has_changed = len(specs) < 2 or specs[0] != specs[1]
     return (change.last.key,) if has_changed else ()
 

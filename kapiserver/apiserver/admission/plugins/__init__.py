@@ -429,7 +429,8 @@ class AdmissionPlugins:
             and (not plugin.resources or resource in plugin.resources)
         ]
         seconds = self._metrics.admission_seconds
-        admit, validate = [], []
+        admit: list[AdmissionStep] = []
+        validate: list[AdmissionStep] = []
         for name, each in hooks:
             for steps, hook, type_ in (
                 (admit, each.admit, "admit"),

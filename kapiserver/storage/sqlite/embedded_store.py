@@ -149,15 +149,13 @@ class EmbeddedStore(KV):
     def create(self, key: str, value: bytes, *, ttl: int = 0) -> Coroutine[Any, Any, Revision]:
         return self._write(Write(key, value, 0, self._expiry.time_of(ttl)))
 
-    def update(
-        self, key: str, value: bytes, *, expected: Revision, ttl: int = 0
-    ) -> Coroutine[Any, Any, Revision]:
+    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
         check_expected(key, expected)
-        return self._write(Write(key, value, expected, self._expiry.time_of(ttl)))
+        return await self._write(Write(key, value, expected, self._expiry.time_of(ttl)))
 
-    def delete(self, key: str, *, expected: Revision) -> Coroutine[Any, Any, Revision]:
+    async def delete(self, key: str, *, expected: Revision) -> Revision:
         check_expected(key, expected)
-        return self._write(Write(key, None, expected))
+        return await self._write(Write(key, None, expected))
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()

@@ -140,9 +140,8 @@ class CustomVersion:
     def stored_version(self) -> GroupVersion:
         """The version in which the objects are stored; this version if a webhook converts them
         before decoding."""
-        if self.definition.uses_conversion_webhook:
-            return self.group_version
-        return self.definition.stored_version.group_version
+        stored = self if self.definition.uses_conversion_webhook else self.definition.stored_version
+        return stored.group_version
 
     @property
     def conversion_webhook(self) -> Definition | None:
@@ -471,9 +470,8 @@ class CustomKinds:
         """Return the definition of a kind or list kind, or None."""
         definition = self._by_kind.get((group, kind))
         if definition is None and kind.endswith("List"):
-            for candidate in self._by_group.get(group, ()):
-                if candidate.list_kind == kind:
-                    return candidate
+            others = self._by_group.get(group, ())
+            return next((each for each in others if each.list_kind == kind), None)
         return definition
 
     def version_of(self, kind: GroupVersionKind) -> CustomVersion | None:

@@ -1,5 +1,7 @@
 """The groups coordination, apiregistration, internal.apiserver, storagemigration and lifecycle."""
 
+from copy import deepcopy
+
 import pytest
 
 from kapiserver.api import names
@@ -247,6 +249,21 @@ def test_migrations_end_once():
         "is true"
     ]
     assert cells("storageversionmigrations", old)["Status"] == "Succeeded"
+
+
+def test_fields_of_coordinated_leader_election():
+    """A lease gets no fields of a feature that is off in 1.37, and keeps those that it has."""
+    coordinated = {"strategy": "OldestEmulationVersion", "preferredHolder": "other"}
+    lease = changed(LEASE, "spec", LEASE["spec"] | coordinated)
+    created = deepcopy(lease)
+    strategy("leases").prepare_for_create(created)
+    assert created == LEASE
+    updated = deepcopy(lease)
+    strategy("leases").prepare_for_update(updated, LEASE)
+    assert updated == LEASE
+    kept = deepcopy(lease)
+    strategy("leases").prepare_for_update(kept, lease)
+    assert kept == lease
 
 
 def test_storage_versions():

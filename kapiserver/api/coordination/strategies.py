@@ -19,11 +19,25 @@ class LeaseStrategy(Strategy):
     allow_create_on_update = True
     allow_unconditional_update = False
 
+    def prepare_for_create(self, obj: Tree) -> None:
+        _drop_disabled_fields(obj, {})
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        _drop_disabled_fields(new, old)
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_lease(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(validate_lease(new))
+
+
+def _drop_disabled_fields(new: Tree, old: Tree) -> None:
+    # The feature gate CoordinatedLeaderElection is off by default in 1.37.
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    for name in ("strategy", "preferredHolder"):
+        if old_spec.get(name) is None:
+            spec.pop(name, None)
 
 
 class LeaseCandidateStrategy(Strategy):

@@ -38,7 +38,6 @@ from kapiserver.apiserver.serving.http2.events import (
 from kapiserver.apiserver.serving.http2.exchange import Http2Exchange
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol, State
 from kapiserver.apiserver.serving.http2.settings import Http2Settings
-from kapiserver.apiserver.serving.http2.stream import Stream
 from kapiserver.codecs.http2.frames import INADEQUATE_SECURITY
 
 CHECK_SECONDS = 8.0
@@ -212,20 +211,6 @@ class Http2Connection(AcceptedConnection):
             self._flush()
         else:
             self.flush_soon()
-
-    def write_whole(self, stream: Stream, head: bytes, data: bytes) -> bool:
-        """Write a whole response now, if the connection has no other request and the client takes
-        it. Return whether it is written."""
-        transport = self.transport
-        if len(self._exchanges) > 1 or self._is_flushing or transport is None:
-            return False
-        response = self.protocol.whole_response(stream, head, data)
-        if not response:
-            return False
-        transport.write(response)
-        if self.protocol.is_finished:
-            transport.close()
-        return True
 
     def _flush(self) -> None:
         self._is_flushing = False

@@ -30,7 +30,6 @@ from kapiserver.apiserver.serving.http1.stream_sink import StreamSink
 from kapiserver.apiserver.serving.http2.events import Requested
 from kapiserver.apiserver.serving.http2.protocol import ServerProtocol
 from kapiserver.apiserver.serving.http2.response_fields import encode_head
-from kapiserver.apiserver.serving.http2.stream import Stream
 from kapiserver.apiserver.user import User
 from kapiserver.codecs.http2.frames import CANCEL, INTERNAL_ERROR
 
@@ -71,10 +70,6 @@ class ExchangeConnection(Protocol):
 
     def flush(self) -> None:
         """Write what the protocol has to send, now if the connection has no other request."""
-
-    def write_whole(self, stream: Stream, head: bytes, data: bytes) -> bool:
-        """Write a whole response now, if the connection has no other request and the client takes
-        it. Return whether it is written."""
 
 
 class Http2Exchange:
@@ -293,8 +288,6 @@ class Http2Exchange:
             self._send(head=head, is_last=True)
             return 0
         if isinstance(body, bytes) and len(body) <= WRITE_BYTES:
-            if not self._is_lost and self._connection.write_whole(self._stream, head, body):
-                return len(body)
             is_sent_at_once = self._connection.protocol.can_send(self._stream, len(body))
             self._send(head=head, data=body, is_last=True)
             if not is_sent_at_once:

@@ -120,28 +120,6 @@ class Outgoing:
             flags = 0 if rest else frames.END_HEADERS
             self.write(frames.frame(frames.CONTINUATION, flags, stream.id, part))
 
-    def whole_response(self, stream: Stream, head: bytes, data: bytes) -> bytes:
-        """Return the frames of a whole response if nothing else waits and the windows have room for
-        it, and else b"". The same as `send` and `take`, at less cost."""
-        size, number = len(data), stream.id
-        if (
-            not 0 < size <= stream.send_window
-            or not size <= self.window
-            or not size <= self.frame_bytes
-            or self._frames
-            or self._ready
-            or not self._has_sent_headers
-            or len(head) > frames.FRAME_BYTES
-        ):
-            return b""
-        self.window -= size
-        self._unacknowledged += 2 * size
-        self._allowance.refund(REFUND_PER_FRAME)
-        self._on_sent(stream)
-        headers = frames.frame(frames.HEADERS, frames.END_HEADERS, number, head)
-        prefix = _HEADER.pack(size >> 8, size & 255, frames.DATA, frames.END_STREAM, number)
-        return headers + prefix + data
-
     def send(self, stream: Stream) -> None:
         """Send what the stream has to send."""
         if stream not in self._blocked and stream not in self._starved:

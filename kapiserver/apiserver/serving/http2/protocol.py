@@ -148,13 +148,6 @@ class ServerProtocol:
             stream.is_finishing = True
         self._out.send(stream)
 
-    def whole_response(self, stream: Stream, head: bytes, data: bytes) -> bytes:
-        """Return the bytes of a whole response, which the caller sends now; b"" if it cannot be
-        sent as one, so that `send` has to do it."""
-        if stream.is_closed or not stream.has_request:
-            return b""
-        return self._out.whole_response(stream, head, data)
-
     def send_continue(self, stream: Stream) -> None:
         """Send "100 Continue"."""
         if not stream.is_closed and not stream.head:

@@ -258,51 +258,6 @@ def test_fairness() -> None:
     assert streams.count(1) >= 2
 
 
-@pytest.mark.parametrize(
-    ("size", "window", "is_whole"),
-    [
-        pytest.param(1, 65_535, True, id="small"),
-        pytest.param(16_384, 16_384, True, id="as large as a frame"),
-        pytest.param(0, 65_535, False, id="empty"),
-        pytest.param(16_385, 65_535, False, id="larger than a frame"),
-        pytest.param(1000, 999, False, id="larger than its window"),
-    ],
-)
-def test_whole_responses(size: int, window: int, is_whole: bool) -> None:
-    """A response that is sent whole has the bytes of one that waits for its turn; else it waits."""
-    head = encode([(b":status", b"200")])
-    outputs = []
-    for sends_whole in (False, True):
-        client = connected()
-        client.send(frames.settings({frames.INITIAL_WINDOW_SIZE: window}), headers(1))
-        client.answer = None
-        client.send(headers(3))
-        stream, output = client.requests[3].stream, b""
-        if sends_whole:
-            output = client.protocol.whole_response(stream, head, bytes(size))
-            assert bool(output) is is_whole
-        if not output:
-            client.protocol.send(stream, head=head, data=bytes(size), is_last=True)
-            output = client.protocol.take_output(1 << 20)
-        outputs.append(output)
-        assert client.protocol.is_idle is (size <= window)
-    assert outputs[0] == outputs[1]
-
-
-def test_whole_responses_that_cannot_be() -> None:
-    """A response does not overtake others, and one to a request that is still arriving waits for
-    the reset behind it."""
-    head = encode([(b":status", b"200")])
-    client = connected(answer=None)
-    client.send(headers(1), headers(3), headers(5, POST, end=False))
-    client.protocol.send(client.requests[1].stream, head=head, data=b"x", is_last=True)
-    assert not client.protocol.whole_response(client.requests[3].stream, head, b"x")
-    client.take()
-    assert not client.protocol.whole_response(client.requests[1].stream, head, b"x")
-    assert not client.protocol.whole_response(client.requests[5].stream, head, b"x")
-    assert client.protocol.whole_response(client.requests[3].stream, head, b"x")
-
-
 FIELDS = st.sampled_from([
     (b":method", b"GET"), (b":method", b"POST"), (b":path", b"/a"), (b":path", b"/b"),
     (b":path", b"*"), (b":path", b"/%"), (b":scheme", b"https"), (b":authority", b"x"),

@@ -8,9 +8,7 @@ they are then made again. Knows no media type and no kind: its `EntryCodec` does
 from __future__ import annotations
 
 import functools
-from bisect import bisect_left
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from kapiserver.api.group import GroupVersion
@@ -330,17 +328,3 @@ def stamp_resource_version(tree: Tree, revision: int) -> Tree:
     else:
         del meta["resourceVersion"]
     return {**tree, "metadata": meta}
-
-
-entry_path = attrgetter("path")
-"""Returns the path of an entry, the order of a cache's entries."""
-
-
-def entries_in_scope(entries: list[Entry], scope: str, start: str = "") -> list[Entry]:
-    """Return those of the sorted entries that are below a prefix, or of one key, from the key
-    `start` on."""
-    start_index = bisect_left(entries, max(scope, start), key=entry_path)
-    if not scope.endswith("/"):  # one key
-        return [entry for entry in entries[start_index : start_index + 1] if entry.path == scope]
-    end_index = bisect_left(entries, scope[:-1] + "0", key=entry_path)  # "0" follows "/"
-    return entries[start_index:end_index]

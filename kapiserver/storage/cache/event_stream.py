@@ -63,7 +63,7 @@ class EventBuffer:
         self.ended = self.ended or len(self.events) > MAX_PENDING_EVENTS
         self._changed.set()
 
-    def on_emptied(self, _entries: list[Entry], _error: Exception | None) -> None:
+    def on_emptied(self, _entries: Sequence[Entry], _error: Exception | None) -> None:
         """End the stream after the events that were received."""
         self.ended = True
         self._changed.set()

@@ -27,7 +27,8 @@ from collections.abc import Sequence
 from contextvars import Context
 
 from kapiserver.api.selectors import EqualityTerm, Selection
-from kapiserver.storage.cache.entry import Entry, entries_in_scope, entry_path
+from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.cache.sorted_entries import entries_in_scope, entry_path
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.concurrency.subscriptions import Subscription
@@ -138,7 +139,7 @@ class ValueIndex:
         term = selection.equality_term
         if term is None or term.name in _WITHOUT_INDEX or self._cache.count > MAX_OBJECTS:
             return
-        if len(self._cache.range(scope)) < MIN_OBJECTS:
+        if self._cache.count_in(scope) < MIN_OBJECTS:
             return
         self._forget_unused()
         key = (term.kind, term.name)
@@ -166,7 +167,7 @@ class ValueIndex:
             await time_slice.yield_if_expired()
         values.is_built = True
 
-    def entries(self, selection: Selection, scope: str, start: str = "") -> list[Entry]:
+    def entries(self, selection: Selection, scope: str, start: str = "") -> Sequence[Entry]:
         """Return the current objects below a prefix, or with one key, from the key `start` on, in
         the order of their keys, as `WatchCache.range`; without some that the selection does not
         match."""
@@ -203,7 +204,7 @@ class ValueIndex:
             for event in events:
                 values.set(event.path, event.entry)
 
-    def on_emptied(self, _entries: list[Entry], _error: Exception | None) -> None:
+    def on_emptied(self, _entries: Sequence[Entry], _error: Exception | None) -> None:
         """Forget all objects."""
         self._by_name.clear()
         self._unsubscribe()

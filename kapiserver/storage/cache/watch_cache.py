@@ -15,7 +15,6 @@ encoding. Mirrors storage/cacher of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
@@ -23,7 +22,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from kapiserver.api.types import Tree
-from kapiserver.storage.cache.entry import Entry, EntryCodec, entries_in_scope, entry_path
+from kapiserver.storage.cache.entry import Entry, EntryCodec
+from kapiserver.storage.cache.sorted_entries import SortedEntries, entries_in_scope
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
@@ -76,7 +76,7 @@ class CachedEvent(Struct, eq=False):
 class _Snapshot(Struct):
     """All entries from revision `first` to `last` (None if they are still current)."""
 
-    entries: list[Entry]
+    entries: Sequence[Entry]
     first: Revision
     last: Revision | None
     at: float
@@ -91,7 +91,7 @@ class CacheListener(Protocol):
     def on_events(self, events: Sequence[CachedEvent]) -> None:
         """Receive events in order; the cache has applied them."""
 
-    def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
+    def on_emptied(self, entries: Sequence[Entry], error: Exception | None) -> None:
         """The cache was emptied of these entries; `error` is None if it was stopped."""
 
 
@@ -116,7 +116,7 @@ class WatchCache:
         self._clock = clock
         self._watch: Watch | None = None
         self._filling: asyncio.Task[None] | None = None
-        self._entries: list[Entry] = []
+        self._entries = SortedEntries()
         self._index: dict[str, Entry] = {}
         self._last_change = Revision(0)
         self._recent: deque[CachedEvent] = deque()
@@ -135,10 +135,14 @@ class WatchCache:
         """The number of objects in the cache."""
         return len(self._entries)
 
+    def count_in(self, scope: str) -> int:
+        """Return the number of objects below a prefix, or of one key."""
+        return self._entries.count_in(scope)
+
     def average_bytes(self, sample: int) -> int:
         """Return the average size of stored objects, of so many of them; 0 if there are none."""
         if self._average[0] != self.revision:
-            some = self._entries[:: max(1, len(self._entries) // sample)][:sample]
+            some = self._entries.sample(sample)
             size = sum(len(entry.value) for entry in some)
             self._average = (self.revision, size // max(1, len(some)))
         return self._average[1]
@@ -225,7 +229,7 @@ class WatchCache:
                 except Compacted:  # the revision was compacted between two pages
                     continue
             # No await from here on: nobody sees these objects without the watch that updates them.
-            self._entries = entries
+            self._entries = SortedEntries(entries)
             self._index = {entry.path: entry for entry in entries}
             self.revision = self._last_change = self._history_start = revision
             self._watch = self._kv.watch(self.prefix, after=revision, sink=self)
@@ -276,10 +280,10 @@ class WatchCache:
     def on_closed(self, error: Exception | None) -> None:
         """The store's watch has ended: empty the cache, to be filled again at the next use."""
         self._watch = None  # first: whoever is woken below fills the cache again
-        entries = self._entries
+        entries = self._entries.all()
         for entry in entries:
             self._codec.on_superseded(entry)
-        self._entries, self._index = [], {}
+        self._entries, self._index = SortedEntries(), {}
         self._superseded = []
         self._expected.clear()
         self._recent.clear()
@@ -298,22 +302,22 @@ class WatchCache:
 
     def _apply(self, event: KVEvent, now: float) -> CachedEvent:
         path, revision = event.key, event.revision
-        self._copy_on_write(revision)
+        if self._snapshots and self._snapshots[-1].last is None:
+            self._snapshots[-1].last = Revision(revision - 1)
         previous = self._index.get(path)
         entry = None if event.value is None else self._entry_of(event, event.value)
         if (expected := self._expected.get(path)) is not None:
             unwritten = [each for each in expected if not 0 < each.revision <= revision]
             self._set_expected(path, unwritten)
-        entries = self._entries
-        at = bisect_left(entries, path, key=entry_path)
         if entry is None:
             if previous is not None:
-                del entries[at], self._index[path]
+                self._entries.remove(path)
+                del self._index[path]
         else:
             if previous is None:
-                entries.insert(at, entry)
+                self._entries.add(entry)
             else:
-                entries[at] = entry
+                self._entries.replace(entry)
             self._index[path] = entry
         self._last_change = revision
         cached_event = CachedEvent(path, revision, entry, previous, now)
@@ -385,9 +389,9 @@ class WatchCache:
                 return entry.cached_tree
         return None
 
-    def range(self, scope: str, start: str = "") -> list[Entry]:
+    def range(self, scope: str, start: str = "") -> Sequence[Entry]:
         """Return the entries below a prefix, or of one key, from the key `start` on."""
-        return entries_in_scope(self._entries, scope, start)
+        return self._entries.in_scope(scope, start)
 
     def events_since(self, revision: Revision) -> list[CachedEvent] | None:
         """Return the events after a revision, or None if some are no longer kept."""
@@ -448,20 +452,19 @@ class WatchCache:
         return self._history_start
 
     def snapshot(self) -> None:
-        """Keep a snapshot of the current revision, so that a paged list can continue at it. The
-        next event copies the list of references."""
-        snapshots = self._snapshots
+        """Keep a snapshot of the current revision, so that a paged list can continue at it."""
+        snapshots, now = self._snapshots, self._clock.now()
         if not snapshots or snapshots[-1].last is not None:
-            snapshots.append(_Snapshot(self._entries, self._last_change, None, self._clock.now()))
-        snapshots[-1].at = self._clock.now()
+            snapshots.append(_Snapshot(self._entries.all(), self._last_change, None, now))
+        snapshots[-1].at = now
 
-    def range_at(self, revision: Revision, scope: str, start: str = "") -> list[Entry] | None:
+    def range_at(self, revision: Revision, scope: str, start: str = "") -> Sequence[Entry] | None:
         """Return the entries at a revision. Return None if no snapshot has it, or if the revision
         is compacted, so that the store raises its error."""
         if revision < self._kv.compacted:
             return None
         if self._last_change <= revision <= self.revision:
-            return entries_in_scope(self._entries, scope, start)
+            return self.range(scope, start)
         oldest = self._clock.now() - SNAPSHOT_SECONDS
         for snapshot in self._snapshots:
             if (
@@ -471,12 +474,6 @@ class WatchCache:
             ):
                 return entries_in_scope(snapshot.entries, scope, start)
         return None
-
-    def _copy_on_write(self, revision: Revision) -> None:
-        # Copy on write: the snapshot of the current revision shares the list of entries.
-        if self._snapshots and self._snapshots[-1].last is None:
-            self._snapshots[-1].last = Revision(revision - 1)
-            self._entries = list(self._entries)
 
 
 def _size(event: CachedEvent) -> int:

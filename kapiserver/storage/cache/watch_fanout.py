@@ -202,7 +202,7 @@ class WatchFanout:
     def on_filled(self) -> None:
         """Do nothing: watchers read the cache when they start."""
 
-    def on_emptied(self, _entries: list[Entry], _error: Exception | None) -> None:
+    def on_emptied(self, _entries: Sequence[Entry], _error: Exception | None) -> None:
         """Close every stream, so that clients resume."""
         self.end_all()
 

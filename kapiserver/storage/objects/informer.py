@@ -22,8 +22,9 @@ from msgspec import Struct
 
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
-from kapiserver.storage.cache.entry import Entry, ObjectKey, entries_in_scope
+from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.sorted_entries import entries_in_scope
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.concurrency.subscriptions import Subscription
@@ -73,7 +74,7 @@ class Informer:
         self._clock = clock
         self._subscriptions: dict[InformerSubscription, None] = {}
         self._cache_subscription: Subscription | None = None
-        self._last_entries: list[Entry] = []
+        self._last_entries: Sequence[Entry] = ()
         """The entries of the cache when it lost its watch."""
         self._filling: asyncio.Task[None] | None = None
         self._retry: Timer | None = None
@@ -157,7 +158,7 @@ class Informer:
         if not self._subscriptions and self._cache_subscription is not None:
             self._cache_subscription.cancel()
             self._cache_subscription = None
-            self._last_entries = []
+            self._last_entries = ()
             if self._retry is not None:
                 self._retry.cancel()
                 self._retry = None
@@ -177,7 +178,7 @@ class Informer:
 
     def on_filled(self) -> None:
         """Deliver the objects that handlers have not seen; the cache holds all objects."""
-        self._last_entries = []
+        self._last_entries = ()
         entries = self.in_scope(self._codec.prefix)
         for subscription in tuple(self._subscriptions):
             subscription.begin(entries)
@@ -193,7 +194,7 @@ class Informer:
         for subscription in tuple(self._subscriptions):
             subscription.take(changes, need_decoding=need_decoding)
 
-    def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
+    def on_emptied(self, entries: Sequence[Entry], error: Exception | None) -> None:
         """Keep the entries of a cache that lost its watch. After an error, fill the cache again; a
         cache that was stopped stays empty until another reader fills it."""
         self._last_entries = entries

@@ -99,17 +99,17 @@ class ListEstimator:
     def estimate(self, info: RequestInfo, query: Query, max_seats: int) -> WorkEstimate:
         """Return the work of a list or a watch. `max_seats` are the most that its level lets a
         request take."""
-        seats = min(self._seats(info, query), max_seats, self._max_seats)
+        stats = self._stats_of(info)
+        if stats is None or _takes_one_seat(stats):
+            return ONE_SEAT
+        seats = min(self._seats(info, query, stats), max_seats, self._max_seats)
         return estimate_of(max(1, seats))
 
-    def _seats(self, info: RequestInfo, query: Query) -> int:
+    def _seats(self, info: RequestInfo, query: Query, stats: ObjectStats) -> int:
         version = _first(query, "resourceVersion")
         is_watch = info.verb == "watch"
         if is_watch and version not in ("", "0") and not _is_true(query, "sendInitialEvents"):
             return 1  # it begins with no objects
-        stats = self._stats_of(info)
-        if stats is None:
-            return 1
         count, limit = stats.count, _limit_of(query)
         limited = min(count, limit) if limit else count
         is_cached = is_watch or _is_from_cache(query, version, limit)
@@ -130,6 +130,12 @@ _MAX_DIGITS = 20
 """Digits of a limit; int64 has fewer."""
 _NO_EVENT = ("serviceaccounts", "token")
 """The one write that changes no object."""
+
+
+def _takes_one_seat(stats: ObjectStats) -> bool:
+    """Return whether any list of these objects takes one seat, by size and by count."""
+    count = stats.count
+    return 2 * count <= OBJECTS_PER_SEAT and count * stats.average_bytes <= BYTES_PER_SEAT
 
 
 def _seats_by_count(

@@ -14,11 +14,11 @@ from kapiserver.storage.cache.offload import (
     QUEUED,
     QUEUED_PER_USER,
     REQUESTER,
-    SWITCH_SECONDS,
     WORKERS,
     Offloader,
     Requester,
 )
+from kapiserver.storage.concurrency.switch_interval import SWITCH_SECONDS
 from kapiserver.storage.errors import TooMuchWork
 
 SECONDS = 30

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from kapiserver.storage.concurrency.requester import REQUESTER, Requester
+from kapiserver.storage.concurrency.switch_interval import SWITCH_SECONDS
 from kapiserver.storage.concurrency.turns import next_turn
 
 
@@ -58,3 +60,25 @@ def test_cancelled_work_takes_no_turn() -> None:
 
     for _ in range(2):
         asyncio.run(run())
+
+
+def test_switch_interval() -> None:
+    """The interpreter switches often between threads while pieces run, and as usual after that."""
+    usual = sys.getswitchinterval()
+    intervals = []
+
+    async def work() -> None:
+        for _ in range(3):
+            await next_turn()
+            intervals.append(sys.getswitchinterval())
+
+    async def run() -> None:
+        await work()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert sys.getswitchinterval() == usual
+        await asyncio.gather(work(), work())
+
+    asyncio.run(run())
+    assert intervals == [SWITCH_SECONDS] * 9
+    assert sys.getswitchinterval() == usual

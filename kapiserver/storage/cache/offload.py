@@ -3,9 +3,9 @@
 `codecs/cost.py` estimates what work costs. Work of LARGE cost waits in a queue that takes turns
 between users, and runs in one of WORKERS threads. So does work of its first kind, which imports
 modules and compiles codecs: all work in a `first_use`, and the first object of a resource that is
-decoded, or encoded in one encoding. While a thread works, the interpreter switches between these
-threads and the event loop every SWITCH_SECONDS. The work must only use data that no other code
-changes at that time. Work whose request has ended is not started. Knows no request.
+decoded, or encoded in one encoding. While a thread works, the interpreter switches often between
+threads (`switch_interval.py`). The work must only use data that no other code changes at that time.
+Work whose request has ended is not started. Knows no request.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import asyncio
 import contextlib
 import contextvars
 import functools
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -29,6 +27,7 @@ from kapiserver.storage.cache.entry import Encoding, Entry
 from kapiserver.storage.cache.query import FetchRequired, UpdateFunc
 from kapiserver.storage.concurrency.fair_queue import FairQueue
 from kapiserver.storage.concurrency.requester import REQUESTER, Requester
+from kapiserver.storage.concurrency.switch_interval import SWITCH_OFTEN
 from kapiserver.storage.errors import TooMuchWork
 
 Result = TypeVar("Result")
@@ -38,9 +37,6 @@ WORKERS = 2
 RUNNING_PER_USER = 1
 QUEUED = 128
 QUEUED_PER_USER = 32
-SWITCH_SECONDS = 0.001
-"""With the interpreter's 5 ms, two threads at work delay the event loop by 80 ms in the worst 1 %
-of its turns; with 1 ms by 26 ms."""
 
 
 @contextlib.contextmanager
@@ -56,32 +52,6 @@ def first_use() -> Iterator[None]:
     finally:
         requester.is_first = False  # tasks that the block has started have this requester, too
         REQUESTER.reset(token)
-
-
-class _SwitchInterval:
-    """Lets the interpreter switch between threads every SWITCH_SECONDS while a job runs, in any
-    server of the process. At other times that would cost a write to SQLite 16 % more CPU."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._jobs = 0
-        self._usual_seconds = 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._jobs:
-                self._usual_seconds = sys.getswitchinterval()
-                sys.setswitchinterval(SWITCH_SECONDS)
-            self._jobs += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._jobs -= 1
-            if not self._jobs:
-                sys.setswitchinterval(self._usual_seconds)
-
-
-_SWITCH_OFTEN = _SwitchInterval()
 
 
 class _Job:
@@ -100,7 +70,7 @@ class _Job:
 def _run(job: _Job) -> Any:
     """Do a job in this thread. If no task waits for the result any more, the result and the
     arguments are freed here: freeing a million values on the event loop takes 65 ms."""
-    with _SWITCH_OFTEN:
+    with SWITCH_OFTEN:
         work, job.work = job.work, _no_work
         try:
             result = work()

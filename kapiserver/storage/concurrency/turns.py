@@ -4,7 +4,8 @@ Long work yields every few milliseconds (`time_slice.py`). If each of twenty lis
 piece in every round of the loop, a small request would wait for twenty pieces each time that it
 awaits something. So a piece waits for its turn here: one begins in each round, and users take
 turns, as they do for threads (`fair_queue.py`). A user with twenty lists delays
-another by one piece.
+another by one piece. While there is long work, threads get the interpreter's lock sooner
+(`switch_interval.py`), above all the one that writes to SQLite.
 """
 
 from __future__ import annotations
@@ -14,35 +15,47 @@ import threading
 
 from kapiserver.storage.concurrency.fair_queue import FairQueue
 from kapiserver.storage.concurrency.requester import REQUESTER
+from kapiserver.storage.concurrency.switch_interval import SWITCH_OFTEN
 
 
 class _Turns(threading.local):
     """The work that waits for a turn on the event loop of this thread."""
 
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_active = False
+        """Whether `_start_next` runs in the next round."""
 
-    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Forget an earlier loop of the thread, whose work has ended."""
-        self.loop = loop
-        self.is_scheduled = False
-        self.queue: FairQueue[asyncio.Future[None]] = FairQueue(
-            limit=0, limit_per_user=0, running_per_user=1
-        )
+    def add(self, loop: asyncio.AbstractEventLoop, user: str, turn: asyncio.Future[None]) -> None:
+        """Let a piece of a user's work wait for its turn."""
+        if self._loop is not loop:  # work of an earlier loop of the thread has ended
+            self._end()
+            self._loop = loop
+            self._queue: FairQueue[asyncio.Future[None]] = FairQueue(
+                limit=0, limit_per_user=0, running_per_user=1
+            )
+        self._queue.add(user, turn, limited=False)
+        if not self._is_active:
+            self._is_active = True
+            SWITCH_OFTEN.begin()
+            loop.call_soon(self._start_next)
 
-    def start_next(self) -> None:
+    def _start_next(self) -> None:
         """Let the next piece run, and another one in the next round."""
-        queue = self.queue
-        while (started := queue.start_next()) is not None:
+        while (started := self._queue.start_next()) is not None:
             user, turn = started
-            queue.finish(user)
+            self._queue.finish(user)
             if not turn.done():
                 turn.set_result(None)
-                break
-        self.is_scheduled = len(queue) > 0
-        if self.is_scheduled:
-            assert self.loop is not None
-            self.loop.call_soon(self.start_next)
+                assert self._loop is not None
+                self._loop.call_soon(self._start_next)
+                return
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_active:
+            self._is_active = False
+            SWITCH_OFTEN.end()
 
 
 _turns = _Turns()
@@ -50,12 +63,7 @@ _turns = _Turns()
 
 async def next_turn() -> None:
     """Let other tasks run, and return when it is the turn of the running task's user."""
-    loop, turns = asyncio.get_running_loop(), _turns
-    if turns.loop is not loop:
-        turns.begin(loop)
+    loop = asyncio.get_running_loop()
     turn = loop.create_future()
-    turns.queue.add(REQUESTER.get().user, turn, limited=False)
-    if not turns.is_scheduled:
-        turns.is_scheduled = True
-        loop.call_soon(turns.start_next)
+    _turns.add(loop, REQUESTER.get().user, turn)
     await turn

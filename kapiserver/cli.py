@@ -36,9 +36,10 @@ from kapiserver.server_config import config_of
 if TYPE_CHECKING:
     import socket
 
-    from kapiserver.apiserver.serving.process.workers import WorkerChannel
+    from kapiserver.apiserver.serving.process.worker_channel import WorkerChannel
     from kapiserver.app import RunningServer
     from kapiserver.rpc.api_server import ServedGroups
+    from kapiserver.storage.cache.sharing import MemorySharing
 
 _log = logging.getLogger(__name__)
 
@@ -220,7 +221,9 @@ async def _run_server(
         if channel is None or channel.prints_greeting:
             STANDARD_OUTPUT.write(_greeting(running))
         if channel is not None:
-            channel.on_supervisor_exit(signals.stop.set)
+            sharing = _memory_sharing(running, channel)
+            stack.enter_context(sharing.running())
+            channel.listen(sharing.receive, sharing.publish_for_others, signals.stop.set)
         manage_memory()
         if service is None:  # the supervisor of the workers has it
             signals.serve(reload=running.reload, status=running.status)
@@ -231,6 +234,16 @@ async def _run_server(
         service.ready(f"serving {running.url}")
         await signals.stop.wait()
         service.stopping(config)
+
+
+def _memory_sharing(running: RunningServer, channel: WorkerChannel) -> MemorySharing:
+    """Return what shares the bytes of cached objects with other workers."""
+    from kapiserver.storage.cache.sharing import MemorySharing  # not for one process
+
+    server = running.cluster.server
+    return MemorySharing(
+        lambda: [store.cache for store in server.stores.in_use()], channel, server.clock
+    )
 
 
 def _greeting(running: RunningServer) -> str:

@@ -52,6 +52,8 @@ import kapiserver
 NEEDS_POSIX = (
     "kapiserver.apiserver.serving.process.workers",
     "kapiserver.simulation.streams.terminal",
+    "kapiserver.storage.cache.segments",
+    "kapiserver.storage.cache.sharing",
 )
 for module in pkgutil.walk_packages(kapiserver.__path__, "kapiserver."):
     if module.name not in NEEDS_POSIX and not module.name.endswith("__main__"):

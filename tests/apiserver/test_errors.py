@@ -53,7 +53,7 @@ from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.http2.limits import ConnectionFault, StreamFault
 from kapiserver.apiserver.serving.http2.request_fields import RefusedRequest
 from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
-from kapiserver.apiserver.serving.process.workers import WorkerFailed
+from kapiserver.apiserver.serving.process.worker_channel import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.codecs.http2.frames import ProtocolError

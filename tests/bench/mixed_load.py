@@ -3,7 +3,9 @@
 WATCHERS watches of one namespace are open, and CONNECTIONS clients send requests of all kinds one
 after another, in an order that is the same for every server. Each window has the requests of BASE;
 a window of one kind has more of that kind, and the CPU of a window without them is subtracted.
-Numbers of requests, not times, say how long a window is, so that a busy machine changes little.
+Numbers of requests, not times, say how long a window is, so that a busy machine changes little. A
+load may be several times as large: with as many clients and requests for each worker as for one
+process.
 """
 
 from __future__ import annotations
@@ -39,10 +41,11 @@ Send = Callable[[Connection], Awaitable[None]]
 
 
 class MixedLoad:
-    """The load of one server; made by `mixed_load`."""
+    """The load of one server, so many times; made by `mixed_load`."""
 
-    def __init__(self, target: Target, opened: Sequence[Connection]) -> None:
+    def __init__(self, target: Target, opened: Sequence[Connection], times: int) -> None:
         self.target = target
+        self.times = times
         self._connections = opened
         self._numbers = itertools.count(time.time_ns() // 1000)
         self._template = orjson.dumps(configmap("@NAME@"))
@@ -72,7 +75,7 @@ class MixedLoad:
     async def window(self, more: str = "") -> Window:
         """Return what a window with BASE cost, and with more requests of a kind if it is given."""
         counts = BASE | ({more: BASE[more] + ADDED[more]} if more else {})
-        kinds = [kind for kind, count in counts.items() for _ in range(count)]
+        kinds = [kind for kind, count in counts.items() for _ in range(count * self.times)]
         random.Random(0).shuffle(kinds)
 
         async def run(connection: Connection, kind: str) -> None:
@@ -116,13 +119,13 @@ async def _request(
 
 
 @asynccontextmanager
-async def mixed_load(target: Target) -> AsyncIterator[MixedLoad]:
-    """Open the connections and the watches of a server."""
+async def mixed_load(target: Target, times: int = 1) -> AsyncIterator[MixedLoad]:
+    """Open the connections and the watches of a server; so many times as many connections."""
     async with (
         watchers(target, WATCHERS, _LONGEST_LOAD_SECONDS) as process,
-        connections(target, CONNECTIONS) as opened,
+        connections(target, times * CONNECTIONS) as opened,
     ):
-        load = MixedLoad(target, opened)
+        load = MixedLoad(target, opened, times)
         await load.prepare()
         try:
             yield load

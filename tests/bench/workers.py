@@ -1,16 +1,18 @@
 """What the worker processes of `--workers` cost, over etcd and PostgreSQL.
 
-    python -m tests.bench.workers [--storage etcd] [--workers 4] [--rounds 5] [--pods 10000]
+    python -m tests.bench.workers [--storage etcd] [--workers 4] [--rounds 5] [--busy]
 
 Two servers, with one worker and with several, each over a store of its own, have the same mixed
 load in turns (`tests/bench/mixed_load.py`). The table has the CPU of all processes of a server for
 each request or event on top of that load, as the median of the rounds, and the ratio of each
 round's pair: the median with the lowest and the highest. Where it is 1, a machine with a core for
 each worker serves so many times as much. What each worker does again, such as the receipt of an
-event for its own cache, is the rest.
+event for its own cache, is the rest. With --busy each worker has as many clients and requests as
+the one process has; without it, all workers together.
 
 Memory is that of servers that start over one store with many pods, when all workers have listed
-them. A page that several processes share counts once.
+them, and when they have shared what they can and returned free memory. A page that several
+processes share counts once.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ import argparse
 import asyncio
 import statistics
 import tempfile
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
+from kapiserver.apiserver.serving.process.memory import TRIM_SECONDS
+from kapiserver.storage.cache.sharing import LOOK_SECONDS
 from tests.bench import measures, servers
-from tests.bench.client import JSON, PROTOBUF, Connection, Target, connections, spread
+from tests.bench.client import JSON, PROTOBUF, Target, connections
 from tests.bench.mixed_load import ADDED, CONNECTIONS, WATCHERS, MixedLoad, mixed_load
 from tests.bench.objects import path
 from tests.bench.processes import proportional_mib
@@ -33,23 +38,31 @@ STORES = ("etcd", "postgresql")
 CHANGES = (10, 100)
 """Changes a second that all watchers get; the more, the more of them share a write."""
 WATCH_SECONDS = 2.0
+SETTLE_SECONDS = 2 * LOOK_SECONDS + 2 * TRIM_SECONDS
+"""When workers have shared what they have cached, and freed the rest."""
 
 Costs = dict[str, tuple[float, float]]
 """Microseconds of the server and of its store for each request or event, by kind. Those of the
 store for an event are not measured."""
 
 
-async def _round(load: MixedLoad) -> Costs:
+async def _request_costs(load: MixedLoad) -> Costs:
     base = await load.window()
     costs = {}
     for kind, count in ADDED.items():
         window = await load.window(kind)
         costs[kind] = (
-            (window.server - base.server) / count * 1e6,
-            (window.store - base.store) / count * 1e6,
+            (window.server - base.server) / (count * load.times) * 1e6,
+            (window.store - base.store) / (count * load.times) * 1e6,
         )
+    return costs
+
+
+async def _event_costs(target: Target) -> Costs:
+    """Measure without the watches of a load, which would get the events, too."""
+    costs = {}
     for rate in CHANGES:
-        figures = await measures.watch(load.target, WATCH_SECONDS, count=WATCHERS, rate=rate)
+        figures = await measures.watch(target, WATCH_SECONDS, count=WATCHERS, rate=rate)
         costs[_event(rate)] = (figures["server us"], 0.0)
     return costs
 
@@ -74,12 +87,26 @@ async def _measure_costs(storage: str, options: argparse.Namespace, folder: Path
             flags = ["--workers", str(count)]
             running = servers.server(folder / f"server-{count}", below, flags, tree=options.tree)
             targets.append(stack.enter_context(running)[0])
-        async with AsyncExitStack() as loads_stack:
-            loads = [await loads_stack.enter_async_context(mixed_load(each)) for each in targets]
-            rounds = []
-            for _ in range(options.rounds):
-                rounds.append([await _round(load) for load in loads])
-    for kind in (*ADDED, *map(_event, CHANGES)):
+        requests = await _request_rounds(targets, options)
+        events = [[await _event_costs(target) for target in targets] for _ in range(options.rounds)]
+    _print_costs(requests, ADDED, storage)
+    _print_costs(events, map(_event, CHANGES), storage)
+
+
+async def _request_rounds(
+    targets: Sequence[Target], options: argparse.Namespace
+) -> list[list[Costs]]:
+    times = (1, options.workers if options.busy else 1)
+    async with AsyncExitStack() as stack:
+        loads = [
+            await stack.enter_async_context(mixed_load(*load))
+            for load in zip(targets, times, strict=True)
+        ]
+        return [[await _request_costs(load) for load in loads] for _ in range(options.rounds)]
+
+
+def _print_costs(rounds: list[list[Costs]], kinds: Iterable[str], storage: str) -> None:
+    for kind in kinds:
         for index, process in enumerate(("server", storage)):
             one, several = ([row[at][kind][index] for row in rounds] for at in (0, 1))
             if any(one):
@@ -87,15 +114,12 @@ async def _measure_costs(storage: str, options: argparse.Namespace, folder: Path
 
 
 async def _list_everywhere(target: Target, accept: str) -> None:
-    """List all pods on as many connections as reach every worker."""
+    """List all pods on as many connections, one after the other, as reach every worker."""
     url = path("pods", namespace=measures.LIST_NAMESPACE)
-
-    async def request(connection: Connection, _: int) -> None:
-        response = await connection.request("GET", url, accept=accept)
-        assert response.status == 200, response.body[:300]
-
-    async with connections(target, CONNECTIONS) as opened:
-        await spread(opened, range(CONNECTIONS), request)
+    async with connections(target, CONNECTIONS // 2) as opened:
+        for connection in opened:
+            response = await connection.request("GET", url, accept=accept)
+            assert response.status == 200, response.body[:300]
 
 
 async def _measure_memory(storage: str, options: argparse.Namespace, folder: Path) -> None:
@@ -113,7 +137,7 @@ async def _measure_memory(storage: str, options: argparse.Namespace, folder: Pat
                 figures = [proportional_mib(target.pids)]
                 for accept in (PROTOBUF, JSON):
                     await _list_everywhere(target, accept)
-                    await asyncio.sleep(1)
+                    await asyncio.sleep(SETTLE_SECONDS)
                     figures.append(proportional_mib(target.pids))
             rows.append(figures)
     for step, one, several in zip(steps, *rows, strict=True):
@@ -127,6 +151,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--pods", type=int, default=10_000, help="0 measures no memory")
+    parser.add_argument("--busy", action="store_true", help="as many clients for each worker")
     parser.add_argument("--tree", type=Path, default=servers.ROOT, help="checkout that is measured")
     options = parser.parse_args()
     for storage in options.storage or STORES:

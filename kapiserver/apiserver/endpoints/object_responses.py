@@ -185,7 +185,7 @@ def _check_size(response_format: ResponseFormat, listing: ListResult) -> None:
         form, limit = "indented or partial objects", MAX_TREE_BYTES
     else:
         return
-    size = sum(len(entry.value) for entry in listing.entries)
+    size = sum(entry.size for entry in listing.entries)
     if size > limit:
         raise ListTooLarge(form, size, limit)
 

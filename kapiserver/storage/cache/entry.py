@@ -8,8 +8,8 @@ they are then made again. Knows no media type and no kind: its `EntryCodec` does
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import Selection
@@ -38,6 +38,12 @@ class Encoding(NamedTuple):
 def encoding_of(version: GroupVersion, media: str) -> Encoding:
     """Return an interned encoding, because every entry refers to one."""
     return Encoding(version, media)
+
+
+Part: TypeAlias = "Encoding | None"
+"""A part of an entry with bytes of its own: an encoding, or None for its stored value."""
+Data: TypeAlias = "bytes | memoryview"
+"""The bytes of a part: in this process, or in memory that several processes share."""
 
 
 class Selectable(NamedTuple):
@@ -117,7 +123,6 @@ class Entry:
     """One revision of one object.
 
     path        key in the store
-    value       stored bytes, without a resourceVersion
     revision    revision of the write; 0 if not written (yet, or by a dry run)
     list_splice how a protobuf list splices the value; set by the codec
     used        whether a derived value was used since it was cached
@@ -128,12 +133,12 @@ class Entry:
         "_encodings",
         "_selectable",
         "_tree",
+        "_value",
         "codec",
         "list_splice",
         "path",
         "revision",
         "used",
-        "value",
     )
 
     def __init__(
@@ -147,11 +152,11 @@ class Entry:
     ) -> None:
         self.codec = codec
         self.path = path
-        self.value = value
+        self._value: Data = value
         self.revision = revision
         self._tree: Tree | None = None
         self._selectable: Selectable | None = None
-        self._encodings: tuple[Encoding, bytes] | dict[Encoding, bytes] | None = None
+        self._encodings: tuple[Encoding, Data] | dict[Encoding, Data] | None = None
         self.list_splice: ListItemSplice | None = None
         self.used = False
         if tree is not None:
@@ -163,9 +168,24 @@ class Entry:
         return self.codec.key(self.path)
 
     @property
+    def value(self) -> bytes:
+        """The stored bytes, without a resourceVersion."""
+        value = self._value
+        return value if isinstance(value, bytes) else bytes(value)
+
+    @value.setter
+    def value(self, value: bytes) -> None:
+        self._value = value
+
+    @property
+    def size(self) -> int:
+        """The number of stored bytes."""
+        return len(self._value)
+
+    @property
     def is_large(self) -> bool:
         """Whether the object is decoded and encoded in a thread (`storage/cache/offload.py`)."""
-        return len(self.value) >= self.codec.large_bytes
+        return len(self._value) >= self.codec.large_bytes
 
     @property
     def is_slow_to_decode(self) -> bool:
@@ -272,9 +292,11 @@ class Entry:
             return None
         self.used = True
         # Most entries have one encoding: a tuple takes a quarter of a dictionary's memory.
-        if encodings.__class__ is tuple:
-            return encodings[1] if encodings[0] == encoding else None
-        return encodings.get(encoding)  # type: ignore[union-attr] # it is not a tuple
+        if isinstance(encodings, tuple):
+            data = encodings[1] if encodings[0] == encoding else None
+        else:
+            data = encodings.get(encoding)
+        return data if data is None or isinstance(data, bytes) else bytes(data)
 
     def cache_encoding(self, encoding: Encoding, data: bytes) -> None:
         """Cache the object in one encoding."""
@@ -286,6 +308,35 @@ class Entry:
         else:
             self._encodings = dict((encodings, (encoding, data)))
         self.codec.on_encoding_cached(self, len(data))
+
+    def parts(self) -> Iterator[tuple[Part, Data]]:
+        """Yield the stored value and the cached encodings."""
+        yield None, self._value
+        encodings = self._encodings
+        if isinstance(encodings, tuple):
+            yield encodings
+        elif encodings is not None:
+            yield from tuple(encodings.items())
+
+    def share(self, part: Part, data: memoryview) -> None:
+        """Use shared memory for a part if it has equal bytes there."""
+        for own_part, own_data in self.parts():
+            if own_part == part and bytes(own_data) == bytes(data):
+                if part is None:
+                    self._value = data
+                elif isinstance(self._encodings, dict):
+                    self._encodings[part] = data
+                else:
+                    self._encodings = part, data
+
+    def unshare(self) -> None:
+        """Keep all bytes in this process, so that segments with them may be freed."""
+        self._value = self.value
+        encodings = self._encodings
+        if isinstance(encodings, tuple):
+            self._encodings = encodings[0], bytes(encodings[1])
+        elif encodings is not None:
+            self._encodings = {part: bytes(data) for part, data in tuple(encodings.items())}
 
     def set_revision(self, revision: Revision) -> None:
         """Set the revision after the entry was written."""

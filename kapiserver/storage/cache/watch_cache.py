@@ -143,7 +143,7 @@ class WatchCache:
         """Return the average size of stored objects, of so many of them; 0 if there are none."""
         if self._average[0] != self.revision:
             some = self._entries.sample(sample)
-            size = sum(len(entry.value) for entry in some)
+            size = sum(entry.size for entry in some)
             self._average = (self.revision, size // max(1, len(some)))
         return self._average[1]
 
@@ -305,6 +305,8 @@ class WatchCache:
         if self._snapshots and self._snapshots[-1].last is None:
             self._snapshots[-1].last = Revision(revision - 1)
         previous = self._index.get(path)
+        if previous is not None:
+            previous.unshare()  # the recent events keep it for a while
         entry = None if event.value is None else self._entry_of(event, event.value)
         if (expected := self._expected.get(path)) is not None:
             unwritten = [each for each in expected if not 0 < each.revision <= revision]
@@ -478,4 +480,4 @@ class WatchCache:
 
 def _size(event: CachedEvent) -> int:
     # The new entry is a current object, or the previous entry of the next event.
-    return EVENT_COST + (0 if event.previous is None else len(event.previous.value))
+    return EVENT_COST + (0 if event.previous is None else event.previous.size)

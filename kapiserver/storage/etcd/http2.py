@@ -3,7 +3,8 @@
 Frames of one iteration of the event loop are written together. A request that exceeds the server's
 windows waits for more window; a request beyond the server's limit of streams waits for the end of
 another. A connection that receives nothing sends a PING, and is dropped if no answer arrives. It
-answers a PING of the server a little later. Knows no gRPC and no etcd. Mirrors RFC 9113; Go's HTTP/2 servers use the same subset.
+answers a PING of the server a little later. Knows no gRPC and no etcd. Mirrors RFC 9113; Go's
+HTTP/2 servers use the same subset.
 """
 
 from __future__ import annotations

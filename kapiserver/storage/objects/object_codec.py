@@ -340,7 +340,7 @@ class ObjectCodec:
 
     def on_tree_cached(self, entry: Entry) -> None:
         """Account for a tree that an entry cached."""
-        self._encoding_cache.trees.add(entry, len(entry.value) * TREE_COST)
+        self._encoding_cache.trees.add(entry, entry.size * TREE_COST)
 
     def on_encoding_cached(self, entry: Entry, size: int) -> None:
         """Account for an encoding that an entry cached."""
@@ -450,7 +450,7 @@ class ObjectCodec:
             return None
         tail = with_resource_version(b"", entry.revision) if entry.revision else b""
         head = list_item_head(length + len(tail))
-        end = len(entry.value) - len(ENVELOPE_TAIL)
+        end = entry.size - len(ENVELOPE_TAIL)
         splice = ListItemSplice(head, tail, end - length, end, len(head) + length + len(tail))
         entry.list_splice = splice
         return splice

@@ -1,18 +1,19 @@
 """Several worker processes that serve one port, and the supervisor that starts and stops them.
 
 Each worker is a complete server with its own listening sockets on the shared port (SO_REUSEPORT),
-so that the kernel spreads connections evenly; workers share nothing but the store. The limits of
-requests in flight are those of the whole server: each worker gets a part of them. The supervisor
-serves nothing: it forks the workers, reports readiness to all of them at once, restarts a worker
-that exits and forwards the signal to stop. If the supervisor is killed, its workers stop. Forked
+so that the kernel spreads connections evenly; workers share the store, and memory that never
+changes (`storage/cache/sharing.py`). The limits of requests in flight are those of the whole
+server: each worker gets a part of them. The supervisor serves nothing: it forks the workers,
+reports readiness to all of them at once, restarts a worker that exits, and forwards messages
+between workers and the signal to stop. If the supervisor is killed, its workers stop. Forked
 workers share the memory of imported modules; start no thread and no event loop before the fork.
 Knows no store and no HTTP.
 
 The states of a worker, as the supervisor sees them:
 
     state       what happens                                       next state
-    starting    the worker sends "r": `_receive_ready`             waiting
-    waiting     every worker is ready: each gets "g"               serving
+    starting    the worker sends READY: `_on_ready`                waiting
+    waiting     every worker is ready: each gets GO                serving
     either      it exits: `WorkerFailed`                           the supervisor kills the others
     serving     it exits                                           exited
                 `_stop` sends SIGTERM                              stopping
@@ -27,7 +28,6 @@ an exit is no failure, and `_stopping`, in which none starts again.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import logging
@@ -44,6 +44,14 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.output import STANDARD_ERROR, STANDARD_OUTPUT
 from kapiserver.apiserver.serving.process.signals import has_terminal
 from kapiserver.apiserver.serving.process.systemd import ServiceManager
+from kapiserver.apiserver.serving.process.worker_channel import (
+    ASK,
+    GO,
+    READY,
+    SEGMENT,
+    WorkerChannel,
+    WorkerFailed,
+)
 
 RESTART_SECONDS = 1.0
 """The shortest time between two starts of the same worker."""
@@ -54,38 +62,6 @@ _FORWARDED_SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _SIGNALS = (*_STOP_SIGNALS, *_FORWARDED_SIGNALS)
 
 _log = logging.getLogger(__name__)
-
-
-class WorkerFailed(Exception):
-    """A worker exited before all workers were ready; it has logged the reason itself."""
-
-
-class WorkerChannel:
-    """A worker's end of the socket pair to its supervisor."""
-
-    def __init__(self, connection: socket.socket, *, prints_greeting: bool) -> None:
-        self._connection = connection
-        self._connection.setblocking(False)
-        self.prints_greeting = prints_greeting
-        """Whether this worker prints the server's URL for the user."""
-
-    async def wait_all_ready(self) -> None:
-        """Report this worker ready and wait until all workers are. Raises WorkerFailed if the
-        supervisor gives up."""
-        loop = asyncio.get_running_loop()
-        await loop.sock_sendall(self._connection, b"r")
-        if not await loop.sock_recv(self._connection, 1):
-            raise WorkerFailed("stopped before all workers were ready")
-
-    def on_supervisor_exit(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the supervisor's end of the channel closes."""
-        loop = asyncio.get_running_loop()
-
-        def closed() -> None:
-            loop.remove_reader(self._connection)
-            callback()
-
-        loop.add_reader(self._connection, closed)
 
 
 WorkerMain = Callable[[Config, WorkerChannel], None]
@@ -182,32 +158,41 @@ class _Supervisor:
                 for number in self._signal_reader.recv(4096):
                     self._on_signal(number)
             else:
-                self._receive_ready(key.data)
+                self._receive(key.data)
         for worker in self._workers:
             self._check_process(worker)
         self._service.report_life_if_due()
 
-    def _receive_ready(self, worker: _Worker) -> None:
-        """Mark a worker ready; when all are, release those that wait."""
+    def _receive(self, worker: _Worker) -> None:
+        """Handle a message of a worker."""
         assert worker.connection is not None
         try:
-            if not worker.connection.recv(1):
+            message, descriptors, _, _ = socket.recv_fds(worker.connection, 1, 1)
+            if not message:
                 raise ConnectionResetError
         except OSError:  # the worker has exited; `_check_process` reaps it
             self._selector.unregister(worker.connection)
             return
+        if message == READY:
+            self._on_ready(worker)
+        elif message == ASK:
+            _send(self._workers[0], ASK)
+        for descriptor in descriptors:
+            for other in self._workers:
+                if other is not worker:
+                    _send(other, SEGMENT, descriptor)
+            os.close(descriptor)
+
+    def _on_ready(self, worker: _Worker) -> None:
+        """Mark a worker ready; when all are, release those that wait."""
         worker.ready = True
         if self._all_ready:  # it was started again; the others serve already
-            waiting = [worker]
+            _send(worker, GO)
         elif all(each.ready for each in self._workers):
-            waiting, self._all_ready = self._workers, True
+            self._all_ready = True
             self._service.ready(f"serving with {len(self._workers)} workers")
-        else:
-            return
-        for waiter in waiting:
-            if waiter.connection is not None:
-                with contextlib.suppress(OSError):
-                    waiter.connection.send(b"g")
+            for each in self._workers:
+                _send(each, GO)
 
     def _check_process(self, worker: _Worker) -> None:
         """Reap a worker that has exited, and start it again when that is due."""
@@ -272,6 +257,7 @@ class _Supervisor:
 
     def _start(self, worker: _Worker) -> None:
         parent_end, child_end = socket.socketpair()
+        parent_end.setblocking(False)  # a worker may be too busy to read messages
         worker.started = time.monotonic()
         STANDARD_ERROR.close()  # ends its thread: none may run during the fork
         # Block signals between the fork and the worker's own handlers: those of the supervisor do
@@ -281,9 +267,10 @@ class _Supervisor:
         if not pid:
             parent_end.close()
             prints_greeting = worker.number == 0 and not self._all_ready
-            self._run_worker(
-                worker.number, WorkerChannel(child_end, prints_greeting=prints_greeting)
+            channel = WorkerChannel(
+                child_end, prints_greeting=prints_greeting, is_publisher=worker.number == 0
             )
+            self._run_worker(worker.number, channel)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         child_end.close()
         worker.pid, worker.connection = pid, parent_end
@@ -313,6 +300,16 @@ class _Supervisor:
             STANDARD_OUTPUT.close()
             STANDARD_ERROR.close()
             os._exit(code)
+
+
+def _send(worker: _Worker, message: bytes, *descriptors: int) -> None:
+    """Send a message to a worker that is ready, unless it is too busy to take it."""
+    if worker.ready and worker.connection is not None:
+        with contextlib.suppress(OSError):
+            if descriptors:
+                socket.send_fds(worker.connection, [message], descriptors)
+            else:
+                worker.connection.send(message)
 
 
 def with_part_of_limits(config: Config, number: int) -> Config:

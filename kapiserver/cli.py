@@ -239,10 +239,11 @@ async def _run_server(
 def _memory_sharing(running: RunningServer, channel: WorkerChannel) -> MemorySharing:
     """Return what shares the bytes of cached objects with other workers."""
     from kapiserver.storage.cache.sharing import MemorySharing  # not for one process
+    from kapiserver.storage.concurrency.clock import MonotonicClock
 
-    server = running.cluster.server
+    stores = running.cluster.server.stores
     return MemorySharing(
-        lambda: [store.cache for store in server.stores.in_use()], channel, server.clock
+        lambda: [store.cache for store in stores.in_use()], channel, MonotonicClock()
     )
 
 

@@ -32,6 +32,29 @@ def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Se
         assert stop(server) == 0, (folder / "log").read_text()
 
 
+def workers(server: Server) -> list[int]:
+    """The process ids of a server's workers."""
+    pid = server.process.pid
+    return [int(item) for item in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for_workers(server: Server, count: int, *, but: int = 0) -> None:
+    """Return when so many workers answer, without the process `but`."""
+    deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        pids = workers(server)
+        if but not in pids and len(pids) == count == _listening(server):
+            return
+        time.sleep(0.02)
+    raise AssertionError("there are not as many workers as there should be")
+
+
+def _listening(server: Server) -> int:
+    port = int(server.url.rpartition(":")[2])
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(f"0100007F:{port:04X}" == line[1] and line[3] == "0A" for line in lines)
+
+
 @contextmanager
 def open_response(
     server: Server, method: str, path: str, body: Any = None

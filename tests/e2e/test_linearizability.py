@@ -8,7 +8,10 @@ import contextlib
 import http.client
 import itertools
 import json
+import os
 import random
+import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +23,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.conftest import Server
+from tests.e2e.cluster import serving, wait_for_workers, workers
 from tests.linearizability import Operation, linearizable, register
 from tests.storage.etcd_server import Member, free_port, shared_etcd
 from tests.storage.postgresql_server import Server as PostgresqlServer
@@ -289,6 +293,35 @@ def test_while_servers_restart(backend: str, start: Callable[..., Server], tmp_p
 
     ports = [lambda at=at: servers[at].api.port for at in range(count)]
     check(run_clients(ports, 5, 1.6, restart))
+
+
+@pytest.mark.slow
+def test_while_workers_are_killed(tmp_path: Path) -> None:
+    """Objects of a server with several workers are linearizable while workers are killed, and no
+    connection is refused."""
+    port = free_port()
+    flags = ("--workers=3", f"--insecure-port={port}")
+    prefix = f"/linear-{next(_prefixes)}-{time.monotonic_ns()}"
+    with serving(tmp_path / "workers", shared_etcd(), prefix, *flags) as server:
+        refused = []
+
+        def kill() -> None:
+            for chance in range(6):
+                time.sleep(0.2)
+                victim = random.Random(chance).choice(workers(server))
+                os.kill(victim, signal.SIGKILL)
+                wait_for_workers(server, 3, but=victim)
+
+        def ask() -> int:
+            with contextlib.suppress(ConnectionResetError):  # it may reach a worker that is killed
+                try:
+                    socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS).close()
+                except ConnectionRefusedError as error:
+                    refused.append(error)
+            return port
+
+        check(run_clients([ask], 6, 5.0, kill))
+        assert not refused
 
 
 @needs_postgresql

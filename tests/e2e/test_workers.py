@@ -13,7 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import CONFIGMAPS, WATCH_TIMEOUT_SECONDS, Load, call, create, names, serving
+from tests.e2e.cluster import (
+    CONFIGMAPS,
+    WATCH_TIMEOUT_SECONDS,
+    Load,
+    call,
+    create,
+    names,
+    serving,
+    wait_for_workers,
+    workers,
+)
 from tests.e2e.programs import Server, kubectls, run, start, wait_for_log
 from tests.storage.etcd_server import Member, free_port, running_member
 
@@ -34,33 +44,10 @@ def multi_worker_server(tmp_path: Path, etcd: Member) -> Iterator[Server]:
         yield server
 
 
-def workers(server: Server) -> list[int]:
-    """The process ids of a server's workers."""
-    pid = server.process.pid
-    return [int(item) for item in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def wait_for_workers(server: Server, *, but: int = 0) -> None:
-    """Return when all workers answer, without the process `but`."""
-    deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
-    while time.monotonic() < deadline:
-        pids = workers(server)
-        if but not in pids and len(pids) == WORKERS and _listening(server) == WORKERS:
-            return
-        time.sleep(0.02)
-    raise AssertionError("there are not as many workers as there should be")
-
-
-def _listening(server: Server) -> int:
-    port = int(server.url.rpartition(":")[2])
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(f"0100007F:{port:04X}" == line[1] and line[3] == "0A" for line in lines)
-
-
 def test_workers_are_one_server(multi_worker_server: Server, tmp_path: Path) -> None:
     """kubectl and parallel clients see one server, which is ready when all workers are, and SIGTERM
     stops all of them."""
-    wait_for_workers(multi_worker_server)
+    wait_for_workers(multi_worker_server, WORKERS)
     program = kubectls()[0]
     run(program, multi_worker_server, "create", "configmap", "mine", "--from-literal=a=b")
     for _ in range(4):
@@ -85,7 +72,7 @@ def test_limits_hold_for_all_workers(tmp_path: Path, etcd: Member) -> None:
     access = (f"--token-auth-file={tokens}", "--authorization-mode=AlwaysAllow")
     flags = (f"--workers={WORKERS}", *limits, *access)
     with serving(tmp_path / "many", etcd, "/registry", *flags) as server, ExitStack() as stack:
-        wait_for_workers(server)
+        wait_for_workers(server, WORKERS)
         unfinished = [stack.enter_context(unfinished_post(server, "jane")) for _ in range(12)]
         refused = readable_sockets(unfinished, at_least=len(unfinished) - WORKERS)
         assert {each.recv(12) for each in refused} == {b"HTTP/1.1 429"}
@@ -128,7 +115,7 @@ def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:
     with load.running(writers=3):
         victim = workers(multi_worker_server)[0]
         os.kill(victim, signal.SIGKILL)
-        wait_for_workers(multi_worker_server, but=victim)
+        wait_for_workers(multi_worker_server, WORKERS, but=victim)
     load.check(multi_worker_server)
     assert load.refused == 0
 
@@ -143,7 +130,7 @@ def test_rolling_restart_of_workers(multi_worker_server: Server) -> None:
     with load.running(writers=3):
         for pid in first:
             os.kill(pid, signal.SIGTERM)
-            wait_for_workers(multi_worker_server, but=pid)
+            wait_for_workers(multi_worker_server, WORKERS, but=pid)
     assert not {*first} & {*workers(multi_worker_server)}
     assert load.refused == 0
     # The system may queue a connection just before a socket closes, and resets it then.

@@ -27,7 +27,7 @@ from msgspec import Struct
 from kapiserver.api.group import GroupVersion
 from kapiserver.storage.cache.entry import Data, Encoding, Part, encoding_of
 
-SEGMENT_BYTES = 16 << 20
+SEGMENT_BYTES = 8 << 20
 """Approximate size of one segment. A larger one would block the event loop while it is written."""
 SEGMENT_ITEMS = 4096
 """The maximum number of items in a segment, whose index is decoded at once."""

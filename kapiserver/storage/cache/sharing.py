@@ -48,7 +48,7 @@ from kapiserver.storage.kv.contract import Revision
 
 LOOK_SECONDS = 15.0
 """The time between two looks at the caches. What has not changed between two is shared."""
-MAX_SHARE_OF_TIME = 100
+PAUSE_FACTOR = 100
 """A look that took long is followed by a pause of so many times its length."""
 ASK_SECONDS = 120.0
 """The shortest time between two requests to the publisher."""
@@ -56,7 +56,7 @@ MIN_BYTES = 512
 """Smaller parts of entries are not shared: a slice takes 200 bytes."""
 MIN_PUBLISHED_BYTES = 1 << 20
 MIN_PUBLISHED_PART = 16
-"""Less than this, and less than this part of all bytes, is not worth a segment."""
+"""Less than this, or less than a sixteenth of all bytes, is not worth a segment."""
 MAX_SEGMENTS = 512
 """Each takes two file descriptors."""
 
@@ -127,7 +127,7 @@ class MemorySharing:
             await self._look()
         finally:
             took = self._clock.now() - start
-            self._look_after(max(LOOK_SECONDS, MAX_SHARE_OF_TIME * took))
+            self._look_after(max(LOOK_SECONDS, PAUSE_FACTOR * took))
 
     async def _look(self, *, announce_all: bool = False) -> None:
         """Publish what is not shared, or ask for it."""

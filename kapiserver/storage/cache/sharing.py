@@ -93,7 +93,7 @@ class MemorySharing:
         """What each cache had received at the last look, by its prefix."""
         self._mappings = weakref.WeakValueDictionary[int, mmap.mmap]()
         """The segments that entries refer to, by the number of the file."""
-        self._descriptors: dict[int, int] = {}
+        self._descriptors = weakref.WeakKeyDictionary[mmap.mmap, int]()
         """The descriptors of those that this worker has published."""
         self._asked_at = float("-inf")
 
@@ -123,11 +123,8 @@ class MemorySharing:
 
     async def _look_again(self) -> None:
         start = self._clock.now()
-        try:
-            await self._look()
-        finally:
-            took = self._clock.now() - start
-            self._look_after(max(LOOK_SECONDS, PAUSE_FACTOR * took))
+        await self._look()
+        self._look_after(max(LOOK_SECONDS, PAUSE_FACTOR * (self._clock.now() - start)))
 
     async def _look(self, *, announce_all: bool = False) -> None:
         """Publish what is not shared, or ask for it."""
@@ -138,6 +135,7 @@ class MemorySharing:
             for entry in entries:
                 for part, data in _large_parts(entry):
                     size += len(data)
+                    # Of a segment that is less than half used, the rest would be wasted.
                     if isinstance(data, bytes) or 2 * used[id(data.obj)] < len(data.obj):
                         items.append(Item(entry.path, part, data))
                 await time_slice.yield_if_expired()
@@ -149,7 +147,7 @@ class MemorySharing:
                     self._asked_at = self._clock.now()
                     self._peers.ask()
             if announce_all:
-                for descriptor in self._descriptors.values():
+                for descriptor in tuple(self._descriptors.values()):
                     self._peers.announce(descriptor)
 
     def _unchanged_entries(self) -> list[Entry]:
@@ -179,21 +177,24 @@ class MemorySharing:
                 _log.warning("the objects of %d segments are shared, and no more", MAX_SEGMENTS)
                 return
             try:
-                descriptor = write_segment(batch)
+                mapping = self._write(batch)
             except OSError as error:
                 _log.warning("memory cannot be shared with other workers: %s", error)
                 return
-            number = os.fstat(descriptor).st_ino
-            mapping = self._map(descriptor)
-            self._descriptors[number] = descriptor
-            weakref.finalize(mapping, self._forget, number).atexit = False
             await self._use(mapping)
-            del mapping
-            if number in self._descriptors:
-                self._peers.announce(descriptor)
+            self._peers.announce(self._descriptors[mapping])
 
-    def _forget(self, number: int) -> None:
-        os.close(self._descriptors.pop(number))
+    def _write(self, items: list[Item]) -> mmap.mmap:
+        """Write a segment, and keep its descriptor as long as its mapping. Raises OSError."""
+        descriptor = write_segment(items)
+        try:
+            mapping = self._map(descriptor)
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._descriptors[mapping] = descriptor
+        weakref.finalize(mapping, os.close, descriptor).atexit = False
+        return mapping
 
     def _map(self, descriptor: int) -> mmap.mmap:
         """Return the mapping of a segment; the one that entries refer to if there is one."""

@@ -119,7 +119,10 @@ class MemorySharing:
         self._tasks.start(self._look(announce_all=True))
 
     def _look_after(self, seconds: float) -> None:
-        self._timer = self._clock.call_later(seconds, lambda: self._tasks.start(self._look_again()))
+        def look() -> None:
+            self._tasks.start(self._look_again())
+
+        self._timer = self._clock.call_later(seconds, look)
 
     async def _look_again(self) -> None:
         start = self._clock.now()
@@ -136,7 +139,8 @@ class MemorySharing:
                 for part, data in _large_parts(entry):
                     size += len(data)
                     # Of a segment that is less than half used, the rest would be wasted.
-                    if isinstance(data, bytes) or 2 * used[id(data.obj)] < len(data.obj):
+                    mapping = _mapping_of(data)
+                    if mapping is None or 2 * used[mapping] < len(mapping):
                         items.append(Item(entry.path, part, data))
                 await time_slice.yield_if_expired()
             unshared = sum(len(item.data) for item in items)
@@ -160,13 +164,14 @@ class MemorySharing:
             self._revisions[cache.prefix] = cache.revision
         return entries
 
-    async def _bytes_used(self, entries: Iterable[Entry]) -> Mapping[int, int]:
-        """Return how many bytes of each mapping entries refer to, by its `id`."""
-        used, time_slice = Counter[int](), TimeSlice()
+    async def _bytes_used(self, entries: Iterable[Entry]) -> Mapping[mmap.mmap, int]:
+        """Return how many bytes of each segment entries refer to."""
+        used, time_slice = Counter[mmap.mmap](), TimeSlice()
         for entry in entries:
             for _, data in _large_parts(entry):
-                if not isinstance(data, bytes):
-                    used[id(data.obj)] += len(data)
+                mapping = _mapping_of(data)
+                if mapping is not None:
+                    used[mapping] += len(data)
             await time_slice.yield_if_expired()
         return used
 
@@ -232,6 +237,12 @@ def _large_parts(entry: Entry) -> Iterator[tuple[Part, Data]]:
     for part, data in entry.parts():
         if len(data) >= MIN_BYTES:
             yield part, data
+
+
+def _mapping_of(data: Data) -> mmap.mmap | None:
+    """Return the segment that has the bytes; None for bytes of this process."""
+    owner = data.obj if isinstance(data, memoryview) else None
+    return owner if isinstance(owner, mmap.mmap) else None
 
 
 def _batches(items: list[Item]) -> Iterator[list[Item]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,19 +28,26 @@ PAGE_BYTES = 8192
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def folder() -> Iterator[Path]:
+    """A folder that PostgreSQL can reach, which runs as another user. Not `tmp_path`: each pytest
+    that starts closes the folder of all of them to other users."""
+    with tempfile.TemporaryDirectory(prefix="postgresql-disk-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@pytest.fixture
+def disk(folder: Path) -> Iterator[Path]:
     """A file system of 96 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=96m,mode=0777", "tmpfs", str(folder)]
+    point = folder / "disk"
+    point.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=96m,mode=0777", "tmpfs", str(point)]
     if os.getuid() or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs the right to mount")
-    for parent in folder.parents:  # PostgreSQL runs as another user
-        parent.chmod(parent.stat().st_mode | 0o711)
     try:
-        yield folder
+        yield point
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", str(point)], check=True)
 
 
 def fill(disk: Path) -> Path:
@@ -61,10 +69,10 @@ async def write_on(view: PostgresqlStore, acknowledged: list[str]) -> None:
         acknowledged.append(f"/a/{number}")
 
 
-async def test_full_disk(opened: Open, disk: Path, tmp_path: Path) -> None:
+async def test_full_disk(opened: Open, disk: Path, folder: Path) -> None:
     """On a full disk a write fails with PostgreSQL's message, reads and watches go on, and the
     store is not writable; when there is space again, all goes on."""
-    server = Server(data=disk / "data", log=tmp_path / "log")
+    server = Server(data=disk / "data", log=folder / "log")
     server.start()
     try:
         async with opened(server.url) as view:
@@ -91,12 +99,12 @@ async def test_full_disk(opened: Open, disk: Path, tmp_path: Path) -> None:
 
 
 async def test_no_space_for_the_log_of_transactions(
-    opened: Open, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Open, disk: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL crashes when it cannot write its log. The write says that its outcome is unknown,
     and no acknowledged write is lost."""
     monkeypatch.setattr(connections, "RETRY_SECONDS", 0.0)
-    server = Server(data=tmp_path / "data", log=disk / "log")
+    server = Server(data=folder / "data", log=disk / "log")
     server.start()
     try:
         async with opened(server.url) as view:

@@ -122,7 +122,9 @@ class Host:
 
 def _check_root(root: str, roots: list[str]) -> None:
     for other in roots:
-        if f"{root}/".startswith(f"{other}/") or f"{other}/".startswith(f"{root}/"):
+        above, below = sorted((f"{root}/", f"{other}/"), key=len)
+        # Below "/" are the logical clusters of the same process, in a folder of no resource.
+        if below.startswith(above) and not below.removeprefix(above).startswith("-"):
             raise ValueError(f"--etcd-prefix={root}: a cluster with the same store has {other}")
 
 

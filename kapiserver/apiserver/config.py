@@ -390,8 +390,8 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
     @property
     def clusters_root(self) -> str:
         """The prefix of the keys of logical clusters: not below `key_root`, so that no informer of
-        the management cluster reads them."""
-        return f"{self.key_root}-clusters"
+        the management cluster reads them, unless that is the root of all keys."""
+        return f"{self.key_root or '/'}-clusters"
 
 
 class LimitSettings(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ Pair: TypeAlias = tuple[AdministratorAccess, AdministratorAccess]
 
 DOMAIN = "clusters.test"
 PATH = f"{MAPS}/x"
+RBAC = "rbac.authorization.k8s.io"
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +143,48 @@ def test_http2(kit: Kit, pair: Pair) -> None:
         return codes
 
     assert asyncio.run(run()) == [200, 421, 200, 200]
+
+
+@pytest.mark.slow
+def test_a_client_in_a_pod(
+    kit: Kit, pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client in a pod reaches the cluster of the pod if KUBERNETES_SERVICE_HOST has its host, by
+    the CA and the token that each pod has."""
+    from kubernetes.client import ApiClient, Configuration, CoreV1Api
+    from kubernetes.config.incluster_config import InClusterConfigLoader
+
+    blue, url = pair[0], urlsplit(kit.server.url)
+    account = "/api/v1/namespaces/default/serviceaccounts/default"
+    authorities = f"{MAPS}/kube-root-ca.crt"
+    for path in (account, authorities):
+        kit.wait(lambda path=path: kit.request(blue, "GET", path).code == 200)  # type: ignore[misc]
+    token = kit.request(blue, "POST", f"{account}/token", {"spec": {}}).body["status"]["token"]
+    files = {
+        "token": token,
+        "ca.crt": kit.request(blue, "GET", authorities).body["data"]["ca.crt"],
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda host, *rest: resolve(url.hostname if host == BLUE else host, *rest),
+    )
+    configuration = Configuration()
+    InClusterConfigLoader(
+        str(tmp_path / "token"),
+        str(tmp_path / "ca.crt"),
+        environ={"KUBERNETES_SERVICE_HOST": BLUE, "KUBERNETES_SERVICE_PORT": str(url.port)},
+    ).load_and_set(configuration)
+    binding = {
+        "metadata": {"name": "pods"},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+    }
+    bindings = f"/apis/{RBAC}/v1/namespaces/default/rolebindings"
+    assert kit.request(blue, "POST", bindings, binding).code == 201
+    with ApiClient(configuration) as client:
+        assert CoreV1Api(client).read_namespaced_config_map("x", "default").data == MAP["data"]
+        client.rest_client.pool_manager.clear()

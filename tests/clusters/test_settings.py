@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from kapiserver.clusters.settings import cluster_config
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.concurrency.clock import SystemClock
 from tests.clusters.clusterkit import MAP, MAPS, Kit
-from tests.storage.etcd_server import shared_etcd
+from tests.storage.etcd_server import running_member, shared_etcd
 from tests.storage.postgresql_server import binaries, shared_postgresql
 
 ENCRYPTION = """
@@ -165,3 +167,40 @@ def test_several_servers(backend: str, tmp_path: Path) -> None:
                 await store.close()
 
     asyncio.run(run())
+
+
+@contextmanager
+def _empty_store(backend: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the settings of a store without keys, which exists until the block ends."""
+    if backend == "etcd":
+        with running_member() as member:
+            yield {"storage": f"etcd:{member.url}"}
+    elif backend == "postgresql":
+        schema = folder.name.replace("-", "_")
+        yield {"storage": shared_postgresql().url, "postgresql_schema": schema}
+    else:
+        yield {"storage": f"sqlite:{folder / 'store.db'}"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["sqlite", "etcd", "postgresql"])
+def test_keys_of_the_management_cluster_begin_at_the_root(backend: str, tmp_path: Path) -> None:
+    """With --etcd-prefix=/ the keys of clusters are below those of the management cluster. Each
+    store still watches its own keys, which a list needs that includes the last write."""
+    if backend == "postgresql" and not binaries():
+        pytest.skip("no PostgreSQL")
+    with (
+        _empty_store(backend, tmp_path) as store,
+        Kit.running(etcd_prefix="/", **store) as kit,
+    ):
+        access = kit.create("a")
+        for number in range(3):
+            kit.request(access, "POST", MAPS, {"metadata": {"name": f"in-{number}"}})
+            assert f"in-{number}" in kit.request(access, "GET", MAPS).names
+        assert kit.management("POST", MAPS, MAP).code == 201
+        assert "x" in kit.management("GET", MAPS).names
+        assert not [name for name in kit.management("GET", MAPS).names if name.startswith("in-")]
+        assert "x" not in kit.request(access, "GET", MAPS).names
+        kit.delete("a")
+        page = kit.server.run(kit.clusters.store.range("/-clusters/"))
+        assert not [item.key for item in page.items if "/configmaps/" in item.key]

@@ -26,7 +26,7 @@ class RevisionReads:
         """`read` reads the revision; `tasks` are those that the store cancels when it closes."""
         self._read = read
         self._tasks = tasks
-        self._lock = asyncio.Lock()
+        self._is_running = False
         self._callers: list[asyncio.Future[Revision]] = []
         """Those that wait for a read which has not begun."""
 
@@ -34,7 +34,8 @@ class RevisionReads:
         """Return the newest revision. Raises Unavailable."""
         caller: asyncio.Future[Revision] = asyncio.get_running_loop().create_future()
         self._callers.append(caller)
-        if len(self._callers) == 1:
+        if not self._is_running:
+            self._is_running = True
             self._tasks.start(self._run())
         try:
             return await caller
@@ -46,12 +47,18 @@ class RevisionReads:
         _fail(self._callers, error)
 
     async def _run(self) -> None:
-        callers = self._callers
+        """Read as long as there are callers."""
         try:
-            async with self._lock:
+            while self._callers:
                 await wait_while_busy(GATHER_SECONDS)
-                self._callers = []  # later callers need another read
-                revision = await self._read()
+                callers, self._callers = self._callers, []  # later callers need another read
+                await self._read_for(callers)
+        finally:
+            self._is_running = False
+
+    async def _read_for(self, callers: list[asyncio.Future[Revision]]) -> None:
+        try:
+            revision = await self._read()
         except asyncio.CancelledError:
             _fail(callers, Unavailable("the store is closed"))
             raise

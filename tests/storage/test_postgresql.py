@@ -173,7 +173,7 @@ async def test_unknown_outcome(opened: Open, tables: str) -> None:
                     ended = await run_sql(
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
                         "wait_event_type = 'Lock' AND query LIKE $1",
-                        f"%{tables}.apply_writes%",
+                        f"%{tables}.write_batch%",
                     )
                     if ended:
                         break
@@ -382,7 +382,7 @@ async def test_an_older_layout(opened: Open, tables: str) -> None:
     before goes on."""
     async with opened() as older:
         await older.create("/a/x", b"")
-        await run_sql(f"DROP FUNCTION {tables}.apply_writes")
+        await run_sql(f"DROP FUNCTION {tables}.write_batch")
         await run_sql(f"UPDATE {tables}.layout SET version = 1")
         async with opened() as view:
             await view.create("/a/y", b"")

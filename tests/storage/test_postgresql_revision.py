@@ -111,7 +111,7 @@ async def test_the_connection_that_writes_ends(opened: Open, tables: str) -> Non
         session = await session_of(view)
         await run_sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE $1",
-            f"SELECT%{tables}.apply_writes%",
+            f"SELECT%{tables}.write_batch%",
         )
         with suppress(Unavailable):  # the end may be noticed before
             await view.create("/a/y", b"")

@@ -13,17 +13,20 @@ Keys are `bytea`, which PostgreSQL compares byte by byte: no collation changes t
 range may begin at a key with a zero byte. The schema holds nothing else, so one role that owns the
 schema is all the rights that a store needs.
 
-`apply_writes` locks the row of `state` until its transaction ends, so that revisions are committed
-in their order and no reader sees a gap. `compact` locks the row of `compaction` and only deletes
-rows that no writer reads, so that it never waits for a writer and no writer waits for it.
+`write_batch` locks the row of `state` until its transaction ends, so that revisions are committed
+in their order and no reader sees a gap. It returns a row for each write whose key has another
+revision than it expects, then a row of place 0 with the revision before the first of the others.
+`compact` locks the row of `compaction` and only deletes rows that no writer reads, so that it never
+waits for a writer and no writer waits for it.
 
     layout        what happens                              next layout
-    none          all is created                            2
-    1             the functions are replaced                2
-    2             nothing                                   2
-    3 and later   `Refused` is raised                       as it is; of a newer kapiserver
+    none          all is created                            3
+    1, 2          the functions are created or replaced     3
+    3             nothing                                   3
+    4 and later   `Refused` is raised                       as it is; of a newer kapiserver
 
-Servers of an older version that run meanwhile go on with the functions of a newer one.
+Servers of an older version that run meanwhile go on with the functions of a newer one, and with
+`apply_writes`, which layouts 1 and 2 have instead of `write_batch`.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ import asyncpg
 
 from kapiserver.storage.errors import Refused
 
-LAYOUT = 2
+LAYOUT = 3
 
 _MIGRATION_LOCK = 0x6B617069  # "kapi"
 """The key of the advisory lock that servers which start at the same time take in turn."""
@@ -67,17 +70,18 @@ INSERT INTO {schema}.compaction VALUES (0);
 INSERT INTO {schema}.layout VALUES (0);
 """
 _FUNCTIONS = """
-CREATE OR REPLACE FUNCTION {schema}.apply_writes(
+CREATE OR REPLACE FUNCTION {schema}.write_batch(
     keys bytea[], contents bytea[], expected bigint[], expires double precision[],
     checksums bigint[]
-) RETURNS TABLE (place bigint, written bigint, current_revision bigint, content bytea)
+) RETURNS TABLE (place bigint, revision bigint, content bytea)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
+    size bigint := cardinality(keys);
     before bigint;
-    newest bigint;
+    failed bigint;
 BEGIN
-    SELECT revision INTO before FROM {schema}.state FOR UPDATE;
+    UPDATE {schema}.state SET revision = revision + size RETURNING revision - size INTO before;
     -- A statement after the lock sees all that earlier writers committed.
     RETURN QUERY
     WITH compared AS (
@@ -103,15 +107,21 @@ BEGIN
     ), expiring AS (
         INSERT INTO {schema}.expiry SELECT revision, expires FROM applied WHERE expires > 0
     )
-    SELECT place, revision, current_revision, CASE WHEN revision IS NULL AND expected > 0 THEN
+    SELECT place, current_revision, CASE WHEN expected > 0 THEN
         (SELECT l.value FROM {schema}.log l WHERE l.revision = compared.current_revision)
-    END FROM compared;
+    END FROM compared WHERE revision IS NULL;
 
-    SELECT max(revision) INTO newest FROM {schema}.log;
-    IF newest > before THEN
-        UPDATE {schema}.state SET revision = newest;
-        PERFORM pg_notify({channel}, newest::text);
+    GET DIAGNOSTICS failed = ROW_COUNT;
+    IF failed > 0 THEN
+        UPDATE {schema}.state SET revision = before + size - failed;
     END IF;
+    IF failed < size THEN
+        PERFORM pg_notify({channel}, (before + size - failed)::text);
+    END IF;
+    place := 0;
+    revision := before;
+    content := NULL;
+    RETURN NEXT;
 END $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.compact(target bigint, step bigint) RETURNS bigint

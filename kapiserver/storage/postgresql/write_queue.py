@@ -34,7 +34,7 @@ GATHER_SECONDS = 0.003
 and this process about as much as ten writes."""
 MAX_PENDING = 20_000
 """Limit of the waiting writes; beyond it writes raise Unavailable."""
-_APPLY = "SELECT * FROM {schema}.apply_writes($1, $2, $3, $4, $5) ORDER BY place"
+_WRITE = "SELECT * FROM {schema}.write_batch($1, $2, $3, $4, $5)"
 
 
 class _Waiting(Struct, frozen=True):
@@ -53,7 +53,7 @@ class WriteQueue:
     ) -> None:
         """`on_events` gets the events of each transaction before its writers continue."""
         self._connections = connections
-        self._statement = connections.statement(_APPLY)
+        self._statement = connections.statement(_WRITE)
         self._tasks = tasks
         self._on_events = on_events
         self._waiting: deque[_Waiting] = deque()
@@ -116,19 +116,36 @@ class WriteQueue:
             _fail(batch, Unavailable("the store is closed"))
             raise
         self.refusal = ""
-        events = [
-            KVEvent(write.key, Revision(row["written"]), write.value, None)
-            for write, row in zip(writes, rows, strict=True)
-            if row["written"] is not None
-        ]
+        self._resolve(batch, rows)
+
+    def _resolve(self, batch: Sequence[_Waiting], rows: Sequence[asyncpg.Record]) -> None:
+        """Deliver the events of a transaction, and end the wait of its writers."""
+        *failed_rows, last_row = rows
+        failed = {row["place"]: row for row in failed_rows}
+        revision = Revision(last_row["revision"])
+        outcomes: list[Revision | StorageError] = []
+        events: list[KVEvent] = []
+        for place, waiting in enumerate(batch, 1):
+            write = waiting.write
+            if place in failed:
+                outcomes.append(_error_of(write, failed[place]))
+            else:
+                revision = Revision(revision + 1)
+                outcomes.append(revision)
+                events.append(KVEvent(write.key, revision, write.value, None))
         if events:
             self._on_events(events)
-        for waiting, row in zip(batch, rows, strict=True):
-            _resolve(waiting, row)
+        for waiting, outcome in zip(batch, outcomes, strict=True):
+            if waiting.future.done():  # the caller was cancelled
+                continue
+            if isinstance(outcome, StorageError):
+                waiting.future.set_exception(outcome)
+            else:
+                waiting.future.set_result(outcome)
 
 
 def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
-    """Return the arguments of `apply_writes`."""
+    """Return the arguments of `write_batch`."""
     keys = [encoded_key(write.key) for write in writes]
     return (
         keys,
@@ -139,23 +156,16 @@ def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
     )
 
 
-def _resolve(waiting: _Waiting, row: asyncpg.Record) -> None:
-    write, future = waiting.write, waiting.future
-    if future.done():  # the caller was cancelled
-        return
-    if row["written"] is not None:
-        future.set_result(Revision(row["written"]))
-    elif not write.expected:
-        future.set_exception(KeyExists(write.key))
-    else:
-        future.set_exception(
-            Conflict(
-                write.key,
-                expected=write.expected,
-                current=row["current_revision"] or None,
-                value=row["content"],
-            )
-        )
+def _error_of(write: Write, row: asyncpg.Record) -> StorageError:
+    """Return the error of a write whose key has another revision than it expects."""
+    if not write.expected:
+        return KeyExists(write.key)
+    return Conflict(
+        write.key,
+        expected=write.expected,
+        current=row["revision"] or None,
+        value=row["content"],
+    )
 
 
 def _fail(batch: Sequence[_Waiting], error: StorageError) -> None:

@@ -110,6 +110,26 @@ async def test_copy(source_name: str, target_name: str, clock: ManualClock, tmp_
         await copy_is_refused(source, target, clock)
 
 
+async def test_keys_of_clusters_below_the_root(clock: ManualClock, tmp_path: Path) -> None:
+    """With --etcd-prefix=/ the keys of logical clusters are below the root, and copied once."""
+    (tmp_path / "source").mkdir()
+    async with (
+        BACKENDS["memory"](clock, tmp_path / "source") as source,
+        BACKENDS["memory"](clock, tmp_path) as target,
+    ):
+        for key in ("/pods/default/a", "/-clusters/uid/pods/default/a", "/-clusters/open/uid"):
+            await source.create(key, b"{}")
+        steps: list[tuple[str, int, int]] = []
+        everything = Plan(root="", clusters_root="/-clusters", now=clock.now())
+        result = await copy(source, target, everything, lambda *step: steps.append(step))
+        assert {each.resource: each.target[0] for each in result.comparisons} == {
+            "pods": 1,
+            "clusters/*/pods": 1,
+            "clusters/open": 1,
+        }
+        assert ("copying", 3, 3) in steps
+
+
 async def copy_is_refused(source: KV, target: KV, clock: ManualClock) -> None:
     """Check that a target with other objects is refused."""
     item = (await target.get("/registry/pods/default/001")).item

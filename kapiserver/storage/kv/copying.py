@@ -60,9 +60,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     now: float
 
     @property
-    def prefixes(self) -> tuple[str, str]:
-        """The prefixes of all keys."""
-        return f"{self.root}/", f"{self.clusters_root}/"
+    def prefixes(self) -> tuple[str, ...]:
+        """The prefixes of all keys: one if those of logical clusters are below the root."""
+        prefix, clusters_prefix = f"{self.root}/", f"{self.clusters_root}/"
+        return (prefix,) if clusters_prefix.startswith(prefix) else (prefix, clusters_prefix)
 
     def ttl(self, key: str) -> int:
         """Return the seconds that a key lives, 0 for ever."""
@@ -71,7 +72,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     def resource(self, key: str) -> str:
         """Return the resource of a key: `pods`, `example.com/databases`, or `clusters/*/pods` for
         the pods of all logical clusters."""
-        prefix, clusters_prefix = self.prefixes
+        prefix, clusters_prefix = f"{self.root}/", f"{self.clusters_root}/"
         if not key.startswith(clusters_prefix):
             return _first_segments(key.removeprefix(prefix))
         cluster, _, rest = key.removeprefix(clusters_prefix).partition("/")

@@ -6,7 +6,7 @@ import asyncio
 
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 
-BUSY_SECONDS = 0.0003
+BUSY_SECONDS = 0.0001
 """A round that takes longer had other work."""
 
 

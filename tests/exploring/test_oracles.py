@@ -155,6 +155,15 @@ def test_forbidden_requests() -> None:
     ]
 
 
+def test_writes_while_the_server_refuses() -> None:
+    """An operator whose last write is refused again and again repeats those before it."""
+    run = Builder()
+    for _ in range(25):
+        run.request("create", DB, status=409, digest=1)
+        run.request("create", CM, status=403, digest=2, injected="quota")
+    assert faults(Builder(), run.build()) == []
+
+
 def test_writes_without_effect() -> None:
     """The same write again and again."""
     run = Builder()

@@ -28,7 +28,10 @@ def endless_loops(history: History) -> list[Fault]:
 def _same_writes(history: History) -> Iterator[Fault]:
     counts: Counter[tuple[str, int]] = Counter()
     for request in history.operator_writes:
-        if request.commits or request.injected or request.object.resource == LEASES:
+        if request.injected:  # an operator that tries again repeats the writes before this one, too
+            counts.clear()
+            continue
+        if request.commits or request.object.resource == LEASES:
             continue
         key = (str(request), request.digest)
         counts[key] += 1

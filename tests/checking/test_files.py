@@ -81,6 +81,17 @@ def test_large_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert rules(check_paths(tmp_path)) == ["too-large", "invalid-value"]
 
 
+@pytest.mark.parametrize(("name", "limit"), [("MAX_FILES", 1), ("MAX_BYTES", len(BAD) + 1)])
+def test_too_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    """What is behind the limit of files, or of their bytes together, is not read."""
+    monkeypatch.setattr(files, name, limit)
+    for file in ("a.yaml", "b.yaml", "c.yaml"):
+        (tmp_path / file).write_text(BAD)
+    assert rules(check_paths(tmp_path)) == ["invalid-value", "too-large"]
+
+
 def test_missing_path(tmp_path: Path) -> None:
     """A path that does not exist is an error of the command, not a finding."""
     with pytest.raises(FileNotFoundError):

@@ -20,6 +20,8 @@ SUFFIXES = (".yaml", ".yml", ".json")
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 MAX_FILE_BYTES = 64 << 20
 MAX_FILES = 100_000
+MAX_BYTES = 256 << 20
+"""Bytes of all files of a check: objects take about twenty times the memory of their text."""
 
 
 class SourceFile(Struct, frozen=True):
@@ -47,11 +49,16 @@ def check_exists(paths: Sequence[str]) -> None:
 
 
 def read_paths(paths: Sequence[str]) -> Iterator[Source]:
-    """Yield what the paths lead to; a folder's files come in the order of their names. The folder
-    of a kustomization is built, its files are not read."""
+    """Yield what the paths lead to, within MAX_FILES and MAX_BYTES; a folder's files come in the
+    order of their names. The folder of a kustomization is built, its files are not read."""
+    size = 0
     for count, source in enumerate(_read_each(paths)):
+        size += len(source.data) if isinstance(source, SourceFile) else 0
         if count == MAX_FILES:
             yield _finding("", "too-large", f"there are more than {MAX_FILES} files")
+            return
+        if size > MAX_BYTES:
+            yield _finding("", "too-large", f"the files have more than {MAX_BYTES} bytes together")
             return
         yield source
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -16,7 +15,6 @@ from msgspec import Struct, structs
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.exploring.history import History, ObjectRef, Request
-from kapiserver.exploring.judging.states import Expectation
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variation import parse_variation
 from kapiserver.exploring.running.assignment import Assignment, Pace, Setup
@@ -24,8 +22,8 @@ from kapiserver.exploring.running.injecting.injector import Injector
 from kapiserver.exploring.running.injecting.obstacles import Obstacles
 from kapiserver.exploring.running.operators.in_process import serving_without_tls
 from kapiserver.exploring.running.operators.instances import POLL_SECONDS, Instances
-from kapiserver.exploring.running.results import forbidden_requests, read_state
-from kapiserver.exploring.running.retries import MAX_RETRY_SECONDS, seconds_to_retry
+from kapiserver.exploring.running.recovery import Recovery
+from kapiserver.exploring.running.results import forbidden_requests
 from kapiserver.exploring.running.settling import Settling
 from kapiserver.exploring.running.tracer import Trace, Tracer
 from kapiserver.exploring.running.writes import Writes
@@ -42,9 +40,6 @@ AGE_INTERVALS, AGE_SECONDS = 6, 600.0
 """The parts of the hour for which an operator is left alone."""
 WATCH_SECONDS = 1.5
 """Time in which clients open their watches again; client-go waits for almost a second."""
-MAX_ATTEMPTS = 5
-"""How often an operator may go on before the moment of its next attempt is no reason to wait any
-more: it has failed each time."""
 MAX_NEW_OBJECTS = 10_000
 """How many new objects start a garbage collection; the interpreter's default is 700."""
 BLOCKED_SECONDS = 0.02
@@ -59,33 +54,6 @@ class _Checkpoint(Struct, frozen=True, eq=False):
     objects: frozenset[ObjectRef]
 
 
-class _Patience:
-    """How long to wait for an operator that rests.
-
-    seconds     of rest after which the wait is over
-    rested      for how long the operator has rested
-    attempts    how often it went on
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin to count again."""
-        self.rested, self.attempts = 0.0, 0
-
-    def note(self, rest: float) -> None:
-        """Note that the operator has rested for so many seconds; 0.0: it went on."""
-        self.rested += rest
-        self.attempts += not rest
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the operator has rested for long enough."""
-        return self.rested >= self.seconds
-
-
 class Session:
     """Runs plans one after the other on one server. `open_session` makes one."""
 
@@ -96,6 +64,7 @@ class Session:
         self.instances = Instances(server, self.tracer, setup.launcher, setup.user, plain_url)
         self.injector = Injector(self.tracer, self.instances, self, stale_reads=setup.stale_reads)
         self._settling = Settling(server, self.tracer, self.instances, self.injector)
+        self._recovery = Recovery(server, self.tracer, self._settling, self.injector)
         self._writes = Writes(server, self.tracer)
         self._obstacles = Obstacles(server, self.tracer, self._writes)
         self.injector.has_http_workload = setup.has_http_workload
@@ -106,8 +75,6 @@ class Session:
         self._assignment = Assignment(plan=Plan(), pace=self._pace)
         self._varied: dict[ObjectRef, Tree] | None = None
         self._idle_requests: list[int] = []
-        self._has_given_up = False
-        """Whether an operator did not recover from what a plan did."""
         self._is_refused = False
         """Whether the server has refused a variation."""
 
@@ -123,7 +90,7 @@ class Session:
         self._server.faults.interceptor = self.injector
         if self._setup.sources:
             await self._server.state.load_async(*self._setup.sources)
-        self._clean = await self._server.state.snapshot_async()
+        self._clean = await self._recovery.save_clean_state()
 
     async def run(self, assignment: Assignment) -> History:
         """Run the workload under a plan and return what happened. Raises OSError if the operator
@@ -147,8 +114,9 @@ class Session:
         self._varied = None
         self._idle_requests.clear()
         self._obstacles = Obstacles(self._server, self.tracer, self._writes)
-        self._has_given_up = self._is_refused = False
+        self._is_refused = False
         self._settling.begin(self._pace, assignment.tracebacks)
+        self._recovery.begin(self._pace)
         plan = assignment.plan
         earlier_version = self._setup.earlier_version if plan.has("upgrade") else None
         self.instances.begin(earlier_version, self._pace.watches, plan.expiring)
@@ -175,7 +143,7 @@ class Session:
         if self._setup.has_http_workload:
             await self.injector.end_workload()
             settled = await self._settling.settle()
-        final = await self._objects(self._assignment.expected)
+        final = await self._recovery.objects(self._assignment.expected)
         await self._end_run()
         history = structs.replace(self.tracer.history(), **outcome)
         history.output, history.varied = self.instances.output, self._varied
@@ -266,7 +234,7 @@ class Session:
     async def _perform(self, step: Step) -> None:
         match step:
             case Wait():
-                await self._wait(step)
+                await self._recovery.wait(step)
             case Settle():
                 await self._settling.settle()
             case Advance(seconds=seconds):
@@ -274,93 +242,13 @@ class Session:
             case _:
                 await self._writes.perform(step)
 
-    async def _wait(self, step: Wait) -> None:
-        """Wait for the condition of a step. Raises AssertionError when its time is over, or when
-        the operator has rested for long without it and nothing that a plan does lasts any more."""
-        # Under a plan, the operator may try again after a minute.
-        seconds = step.seconds + (MAX_RETRY_SECONDS if self._pace.patience else 0.0)
-        waiting = asyncio.create_task(self._wait_for(step, seconds))
-        try:
-            await self._rest_while(waiting, step.seconds)
-            if waiting.done():
-                await waiting
-            else:
-                await self._wait_for(step, POLL_SECONDS)
-        except AssertionError as error:
-            _, _, details = str(error).partition("\n")
-            raise AssertionError(f"the condition was not met\n{details}") from None
-        finally:
-            waiting.cancel()
-
-    async def _rest_while(self, waiting: asyncio.Task[None], seconds: float) -> None:
-        """Return when a task is done, or patience is over: that of the pace, or so many seconds of
-        a plain run, or until the operator has tried again."""
-        patience = _Patience(self._pace.patience or seconds)
-        while not waiting.done() and not self._settling.look_for_loops():
-            await asyncio.sleep(POLL_SECONDS)
-            patience.note(await self._settling.rest_on())
-            if waiting.done():
-                return
-            if await self.injector.on_quiet(is_blocked=True):
-                patience.begin()
-            if patience.is_over:
-                self._extend(patience, await self._state())
-                if patience.is_over:
-                    return
-
-    async def _wait_for(self, step: Wait, seconds: float) -> None:
-        target = step.target
-        await self._server.objects.wait_for_async(
-            str(target), step.condition, namespace=target.namespace, timeout=seconds
-        )
-
-    # Waiting.
-
     async def _recover(self, index: int) -> None:
-        """Wait until the objects are there that a plain run has before a step. After what a plan
-        did, an operator may have to try again, and a workload that settles waits for that."""
+        """Wait until the objects are there that a plain run had before a step. A workload that
+        settles waits for an operator that tries again."""
         checkpoint = self._checkpoints.get(index)
-        if checkpoint is None or self._has_given_up or not self.injector.has_disturbed:
-            return
-        normalise = self._assignment.names.normalise
-        expected = set(map(normalise, checkpoint.objects))
-        rested = 0.0
-        while rested < self._pace.patience and not self._settling.look_for_loops():
-            if set(map(normalise, self.tracer.created_objects())) == expected:
-                return
-            rested += await self._settling.rest_on()
-        self._has_given_up = True
-
-    async def _objects(self, expected: Expectation | None) -> dict[ObjectRef, Tree]:
-        """Return the objects, when they are as expected, or patience is over and the operator has
-        tried again. If the operator has not recovered within this time before, it gets no more."""
-        patience = _Patience(0.0 if self._has_given_up else self._pace.patience)
-        while True:
-            objects = await self._state()
-            if expected is None or not expected.differences(objects):
-                return objects
-            self._extend(patience, objects)
-            if patience.is_over or self._settling.look_for_loops():
-                return objects
-            patience.note(await self._settling.rest_on())
-
-    def _extend(self, patience: _Patience, objects: Mapping[ObjectRef, Tree]) -> None:
-        """Wait until the operator has tried again, if the objects say when it will; not in a plain
-        run, and not if it has logged an error of its program: whatever it does then, the run has
-        failed."""
-        if patience.attempts > MAX_ATTEMPTS:
-            return
-        if not self._pace.patience or self._settling.has_program_error:
-            return
-        seconds = seconds_to_retry(objects.values(), time.time())
-        if seconds:
-            longest = MAX_RETRY_SECONDS + self._pace.patience
-            needed = min(longest, patience.rested + seconds + self._pace.patience)
-            patience.seconds = max(patience.seconds, needed)
-
-    async def _state(self) -> dict[ObjectRef, Tree]:
-        assert self._clean is not None
-        return await read_state(self._server, self._clean)
+        if checkpoint is not None:
+            normalise = self._assignment.names.normalise
+            await self._recovery.wait_for_objects(checkpoint.objects, normalise)
 
     # What an injector asks for: a Director.
 
@@ -400,7 +288,7 @@ class Session:
             self._is_refused = True
             return
         await self._settling.settle()
-        self._varied = await self._objects(self._assignment.varied)
+        self._varied = await self._recovery.objects(self._assignment.varied)
         current = await client.get(reference.name)
         await self._writes.update(reference, current | {"spec": obj["spec"]})
         await self._settling.settle()

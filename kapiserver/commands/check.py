@@ -103,13 +103,15 @@ def _check(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     import asyncio
 
+    from kapiserver.apiserver.serving.process.memory import collecting_rarely
     from kapiserver.checking.check import check_reads
     from kapiserver.checking.outputs import OUTPUTS as WRITERS
     from kapiserver.checking.outputs import Report, count_text
     from kapiserver.checking.reading.inputs import read_inputs
 
-    inputs = read_inputs(options.paths)
-    findings = asyncio.run(check_reads(inputs.reads, _check_options(options)))
+    with collecting_rarely():
+        inputs = read_inputs(options.paths)
+        findings = asyncio.run(check_reads(inputs.reads, _check_options(options)))
     sys.stdout.write(WRITERS[options.output](Report(findings=findings, files=inputs.files)))
     sys.stderr.write(f"{count_text(findings, inputs.objects)}\n")
     return _exit_status(findings, strict=options.strict)

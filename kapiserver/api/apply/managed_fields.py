@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Protocol
 
 import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kapiserver.api.accessors import metadata_of, uid_of
+from kapiserver.api.accessors import copy_tree, metadata_of, uid_of
 from kapiserver.api.apply import fieldsets, structured_merge
 from kapiserver.api.apply.fieldsets import (
     Fields,
@@ -278,7 +277,7 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
         managedFields. Returns `live` itself if nothing changes. Raises FieldConflicts and
         BadObject.
         """
-        current = deepcopy(self._empty) if live is None else live
+        current = copy_tree(self._empty) if live is None else live
         managers = self._reconcile(_decode_or_empty(managed_fields_of(current)))
         live_object = _without_managed_fields(current)
         if not managers and live is not None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from msgspec import Struct, structs
 
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.serving.process.memory import collecting_rarely
 from kapiserver.exploring.history import History, ObjectRef, Request
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variation import parse_variation
@@ -40,8 +40,6 @@ AGE_INTERVALS, AGE_SECONDS = 6, 600.0
 """The parts of the hour for which an operator is left alone."""
 WATCH_SECONDS = 1.5
 """Time in which clients open their watches again; client-go waits for almost a second."""
-MAX_NEW_OBJECTS = 10_000
-"""How many new objects start a garbage collection; the interpreter's default is 700."""
 BLOCKED_SECONDS = 0.02
 """Time between two looks at whether a workload that comes by HTTP waits for the operator."""
 
@@ -342,19 +340,5 @@ async def open_session(setup: Setup) -> AsyncIterator[Session]:
             plain_url = await stack.enter_async_context(serving_without_tls(server))
         session = Session(server, setup, plain_url)
         await session.install()
-        with _collecting_rarely():
+        with collecting_rarely():
             yield session
-
-
-@contextmanager
-def _collecting_rarely() -> Iterator[None]:
-    """Exempt the objects of the started server from garbage collections until the block ends, and
-    let more new objects start one."""
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(MAX_NEW_OBJECTS, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()

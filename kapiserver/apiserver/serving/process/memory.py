@@ -28,7 +28,7 @@ import contextlib
 import functools
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kapiserver.apiserver.memory_limit import process_memory
@@ -102,6 +102,20 @@ class Collector:
 
 COLLECTOR = Collector()
 """The collector of this process. Not enabled in tests, which collect as usual."""
+
+
+@contextlib.contextmanager
+def collecting_rarely() -> Iterator[None]:
+    """Exempt the live objects from collections until the block ends, and let MAX_NEW_OBJECTS new
+    ones start a collection; for commands that make many objects and end."""
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(MAX_NEW_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def use_one_heap() -> None:

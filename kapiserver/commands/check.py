@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -42,9 +43,9 @@ def add_check_command(commands: _Commands) -> None:
         "kustomization is built. Required.",
     )  # fmt: skip
     check.add_argument(
-        "--release", default="", metavar="1.N",
-        help=f"The Kubernetes release, from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}. Default: "
-        f"1.{NEWEST_MINOR}.",
+        "--release", default=f"1.{NEWEST_MINOR}", type=_release, metavar="1.N",
+        help=f"The Kubernetes release, from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}. "
+        "Default: %(default)s.",
     )  # fmt: skip
     _add_context_flags(check)
     check.add_argument(
@@ -55,6 +56,16 @@ def add_check_command(commands: _Commands) -> None:
         "--output", choices=OUTPUTS, default="text",
         help="The form of the findings on standard output. Default: %(default)s.",
     )  # fmt: skip
+
+
+def _release(text: str) -> str:
+    """Return the release 1.N of a version such as `v1.34.2`. Raises ArgumentTypeError."""
+    match = re.fullmatch(r"v?1\.(\d{1,3})(?:\.\d{1,3})?", text)
+    if match is None or not OLDEST_MINOR <= int(match[1]) <= NEWEST_MINOR:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a release from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"
+        )
+    return f"1.{match[1]}"
 
 
 def _add_context_flags(check: argparse.ArgumentParser) -> None:

@@ -27,8 +27,7 @@ DEPRECATED = "apiVersion: v1\nkind: Endpoints\nmetadata: {name: e}\n"
         (DEPRECATED, [], 0),
         (DEPRECATED, ["--strict"], 1),
         (GOOD, ["--strict"], 0),
-        (GOOD, ["--release", "1.31"], 0),
-        (GOOD, ["--release", "1.30"], 2),
+        (GOOD, ["--release", "v1.31.4"], 0),
         (GOOD, ["missing.yaml"], 2),
     ],
 )
@@ -40,7 +39,12 @@ def test_exit_status(tmp_path: Path, text: str, flags: list[str], status: int) -
 
 def test_bad_options() -> None:
     """Options that argparse refuses have the exit status 2."""
-    for arguments in (["check"], ["check", ".", "--output", "xml"]):
+    for arguments in (
+        ["check"],
+        ["check", ".", "--output", "xml"],
+        ["check", ".", "--release", "1.30"],
+        ["check", ".", "--release", "newest"],
+    ):
         with pytest.raises(SystemExit) as exit_:
             main(arguments)
         assert exit_.value.code == 2

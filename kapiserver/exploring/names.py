@@ -1,15 +1,19 @@
 """The names of objects that all runs of a workload have, and patterns for generated names. Pure.
 
-A name that not all plain runs have is generated: its last part, behind a dash, is replaced by `*`.
+A name that not all plain runs have is generated: the uids in it are replaced by `*`, or if it has
+none, its last part, behind a dash.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from kapiserver.exploring.history import History, ObjectRef
+
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Names(Struct, frozen=True):
@@ -24,10 +28,10 @@ class Names(Struct, frozen=True):
 
 
 def _pattern(reference: ObjectRef) -> ObjectRef:
-    head, dash, _ = reference.name.rpartition("-")
-    if reference.name and not dash:
-        head = ""
-    name = f"{head}-*" if head else "*"
+    name = _UID.sub("*", reference.name)
+    if name == reference.name:
+        head, _, _ = name.rpartition("-")
+        name = f"{head}-*" if head else "*"
     return ObjectRef(reference.resource, reference.namespace, name)
 
 

@@ -60,6 +60,14 @@ def test_generated_names() -> None:
     assert lines(plain, twice) == ["configmaps default/a-*#2: is unexpected"]
 
 
+def test_uids_in_names() -> None:
+    """A uid is one part of a name: volumes of provisioners have names such as pvc-UID."""
+    uids = [f"{number}f2c3a4b-0000-4000-8000-{number:012}" for number in range(4)]
+    plain = [history(config_map(f"pvc-{uid}", {})) for uid in uids[:3]]
+    assert lines(plain, history(config_map(f"pvc-{uids[3]}", {}))) == []
+    assert lines(plain, history()) == ["configmaps default/pvc-*: is missing"]
+
+
 def test_records_of_what_an_operator_saw() -> None:
     """A field that holds the annotation of another writer is no difference."""
     plain = [history(config_map("a", {"seen": "{}"}))] * 3

@@ -6,25 +6,31 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError, Path, invalid, required
+from kapiserver.api.go_format import quote
 from kapiserver.api.types import Tree
 
 _FORM = "; desired format: https://host[/path]"
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
 
-def validate_client_config(config: Tree, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of a webhook's client configuration."""
+def validate_client_config(
+    config: Tree, path: Path, *, is_declared: bool = False
+) -> Iterator[FieldError]:
+    """Yield the errors of a webhook's client configuration. The errors of required fields have no
+    words if they are declared."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
     elif url is not None:
         yield from _url(url, path / "url")
     elif service is not None:
-        yield from _service(service, path / "service")
+        yield from _service(service, path / "service", is_declared=is_declared)
 
 
 def _url(url: str, path: Path) -> Iterator[FieldError]:
@@ -32,6 +38,10 @@ def _url(url: str, path: Path) -> Iterator[FieldError]:
         parts = urlsplit(url)
     except ValueError as error:
         yield required(path, f"url must be a valid URL: {error}{_FORM}")
+        return
+    if escape := _BAD_ESCAPE.search(url):
+        error_text = f"parse {quote(url)}: invalid URL escape {quote(escape.group())}"
+        yield required(path, f"url must be a valid URL: {error_text}{_FORM}")
         return
     if parts.scheme != "https":
         yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
@@ -46,10 +56,10 @@ def _url(url: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def _service(service: Tree, path: Path) -> Iterator[FieldError]:
+def _service(service: Tree, path: Path, *, is_declared: bool) -> Iterator[FieldError]:
     for name in ("name", "namespace"):
         if not service.get(name):
-            yield required(path / name, f"service {name} is required")
+            yield required(path / name, "" if is_declared else f"service {name} is required")
     port = service.get("port") or 0
     messages = names.port_number(port)
     if messages:

@@ -5,6 +5,7 @@ Created from an HTTP request or by the internal client. Knows neither.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from msgspec import Struct, field
@@ -12,21 +13,34 @@ from msgspec import Struct, field
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.user import User
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
 
 class Warnings(Struct, eq=False):
-    """Texts for the response's Warning headers, without duplicates, `LIMIT` characters in total."""
+    """Texts for the response's Warning headers, without duplicates. When they have more than
+    `LIMIT` characters in total, each is cut after `SHORT` characters, and later ones are dropped.
+    Mirrors the recorder of k8s.io/apiserver/pkg/endpoints/filters/warning.go."""
 
     LIMIT: ClassVar[int] = 4096
+    SHORT: ClassVar[int] = 256
     texts: list[str] = field(default_factory=list)
+    _is_full: bool = False
 
     def add(self, text: str) -> None:
-        """Add a text; beyond the limit it is dropped, as in kube-apiserver."""
+        """Add a text, unless it has control characters, which a header cannot have."""
         # Names decoded from CBOR may contain surrogates.
         text = text.encode("utf-8", "replace").decode()
-        if text and text not in self.texts:
-            size = sum(map(len, self.texts)) + len(text)
-            if size <= self.LIMIT:
-                self.texts.append(text)
+        if self._is_full or not text or text in self.texts or _CONTROL.search(text):
+            return
+        self.texts.append(text)
+        if sum(map(len, self.texts)) > self.LIMIT:
+            self._is_full = True
+            self.texts[:] = [each[: self.SHORT] for each in self.texts]
+
+    def clear(self) -> None:
+        """Forget all texts."""
+        self.texts.clear()
+        self._is_full = False
 
 
 class AuditNotes(Struct, eq=False, kw_only=True):

@@ -8,6 +8,10 @@ from kapiserver.api.types import Tree
 
 SUCCESS = "Success"
 FAILURE = "Failure"
+STATUS_FIELDS = (
+    "kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code",
+)  # fmt: skip
+"""The fields of a Status in their order."""
 
 
 def status(

@@ -13,12 +13,19 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from kapiserver.api import names
+from kapiserver.api.go_format import quote
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource, deprecation_of
 from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.custom_scale import CustomScale
-from kapiserver.apiserver.errors import MethodNotAllowed, MethodNotSupported, UnknownResource
+from kapiserver.apiserver.errors import (
+    BadRequest,
+    MethodNotAllowed,
+    MethodNotSupported,
+    UnknownResource,
+)
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.cache.entry import ObjectKey
@@ -119,7 +126,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 def target_of(kind_info: KindInfo, stores: StoreRegistry, info: RequestInfo) -> Target:
     """Return the target of a request for that kind. Raises UnknownResource if there is no such
-    path."""
+    path, and BadRequest for a name that no object can have."""
     resource = kind_info.resource
     name, kind, subresource_verbs = info.subresource, kind_info.kind, None
     if info.trailing and name != "proxy":
@@ -130,6 +137,9 @@ def target_of(kind_info: KindInfo, stores: StoreRegistry, info: RequestInfo) -> 
                 kind = subresource.kind or kind
                 subresource_verbs = subresource.verbs
     verbs = _verbs(info, resource, subresource_verbs)
+    if info.name in _PATH_STEPS or "%" in info.name:
+        faults = ";".join(names.path_segment(info.name))
+        raise BadRequest(f"Name parameter invalid: {quote(info.name)}: {faults}")
     return Target(
         kind_info=kind_info,
         resource=resource,
@@ -143,6 +153,7 @@ def target_of(kind_info: KindInfo, stores: StoreRegistry, info: RequestInfo) -> 
     )
 
 
+_PATH_STEPS = (".", "..")
 _ITEM_VERBS = ("get", "update", "patch", "delete", "watch")
 _COLLECTION_VERBS = ("list", "watch", "create", "deletecollection")
 _ALL_NAMESPACES_VERBS = ("list", "watch")

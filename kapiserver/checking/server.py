@@ -116,7 +116,7 @@ class CheckServer:
         if namespace and not tree["metadata"].get("namespace"):  # as kubectl does
             tree = tree | {"metadata": tree["metadata"] | {"namespace": namespace}}
         options = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-        self._warnings.texts.clear()
+        self._warnings.clear()
         status = None
         try:
             if tree["metadata"].get("name"):

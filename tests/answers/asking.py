@@ -11,6 +11,7 @@ import json
 import re
 import ssl
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -71,8 +72,13 @@ class Respondent:
         self._connection.close()
 
     def make_objects(self) -> None:
-        """Make the objects. Raises RuntimeError if the server refuses one for a minute."""
-        for request in read(OBJECTS):
+        """Make the objects of `objects.jsonl`. Raises RuntimeError if the server refuses one for a
+        minute."""
+        self.make(read(OBJECTS))
+
+    def make(self, requests: Iterable[Request]) -> None:
+        """Send requests. Raises RuntimeError if the server refuses one for a minute."""
+        for request in requests:
             for _ in range(300):
                 answer = self.answer(request)
                 if answer["status"] in (200, 201, 409):

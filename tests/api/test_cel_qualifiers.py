@@ -156,7 +156,7 @@ def test_reserved_words(word):
     assert evaluate(f"x.`{word}`", value) == "v"
     assert evaluate(f"has(x.__{word}__)", value) is False  # a dynamic value has the name itself
     if word in TOKENS:
-        with pytest.raises(CompileError, match=r"1:3: Syntax error: .* expecting IDENTIFIER"):
+        with pytest.raises(CompileError, match=f"1:3: Syntax error: .* at input '.{word}'"):
             evaluate(f"x.{word}", value)
     else:
         assert evaluate(f"x.{word}", value) == "v"

@@ -310,7 +310,7 @@ REFUSED = {
     "empty": (obj(" "), [(f"{RULE}.rule", "required", "rule is not specified")]),
     "empty message": (
         obj({"rule": "true", "message": " "}),
-        [(f"{RULE}.message", "invalid", "message must be non-empty if specified")],
+        [(f"{RULE}.message", "invalid", "must be non-empty if specified")],
     ),
     "lines": (
         obj("true &&\ntrue"),
@@ -335,7 +335,7 @@ REFUSED = {
     ),
     "path": (
         obj({"rule": "true", "fieldPath": ".x"}, a=INT),
-        [(f"{RULE}.fieldPath", "invalid", "fieldPath must be a valid path")],
+        [(f"{RULE}.fieldPath", "invalid", "must be a valid path")],
     ),
     "optional without a transition": (
         obj({"rule": "true", "optionalOldSelf": True}),

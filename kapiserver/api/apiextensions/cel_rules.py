@@ -116,9 +116,9 @@ def _check_fields(rule: Tree, node: Structural, path: Path) -> Iterator[FieldErr
     if not text.strip():
         yield required(path / "rule", "rule is not specified")
     if message and not message.strip():
-        yield invalid(path / "message", message, "message must be non-empty if specified")
+        yield invalid(path / "message", message, "must be non-empty if specified")
     elif "\n" in message.strip():
-        yield invalid(path / "message", message, "message must not contain line breaks")
+        yield invalid(path / "message", message, "must not contain line breaks")
     elif "\n" in text.strip() and not message.strip():
         yield required(path / "message", "message must be specified if rule contains line breaks")
     expression = rule.get("messageExpression") or ""
@@ -136,13 +136,13 @@ def _check_field_path(text: str, node: Structural, path: Path) -> Iterator[Field
     if not text:
         return
     if not text.strip():
-        yield invalid(path, text, "fieldPath must be non-empty if specified")
+        yield invalid(path, text, "must be non-empty if specified")
     if "\n" in text:
-        yield invalid(path, text, "fieldPath must not contain line breaks")
+        yield invalid(path, text, "must not contain line breaks")
     try:
         field_path(text, node)
     except InvalidFieldPath:
-        yield invalid(path, text, "fieldPath must be a valid path")
+        yield invalid(path, text, "must be a valid path")
 
 
 def _check_expressions(

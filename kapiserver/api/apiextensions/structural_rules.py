@@ -26,12 +26,14 @@ from kapiserver.api.apiextensions import (
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.go_format import go_map
-from kapiserver.api.types import Tree
+from kapiserver.api.types import Tree, Value
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _META = ("metadata", "kind", "apiVersion")
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+_EMPTY: tuple[Value, ...] = (None, "", {})
+_EMPTY_REFERENCE = (None,)
 _ALTERNATIVES = ("allOf", "oneOf", "anyOf")
 
 
@@ -41,9 +43,12 @@ def check(schema: Tree, path: Path) -> list[FieldError]:
     if schema.get("nullable"):
         errors.append(forbidden(path / "nullable", "nullable cannot be true at the root"))
     errors += _check_schema(schema, path, _Place(is_root=True))
+    if keyword := _unconvertible_keyword(schema):
+        detail = f"OpenAPIV3Schema '{keyword}' is not supported"
+        return errors or [invalid(path, "", detail)]
     structural = sorted(_check_structural(schema, path), key=str)
     if errors or structural:
-        return [*errors, *structural]
+        return [*structural, *errors]
     return list(_check_defaults(Structural(schema), path, in_metadata=False, is_root=True))
 
 
@@ -81,7 +86,7 @@ def _check_keywords(schema: Tree, path: Path, place: _Place) -> Iterator[FieldEr
     if schema.get("default") is not None and place.no_defaults:
         yield forbidden(path / "default", f"must not be set {place.no_defaults}")
     for name in _UNSUPPORTED:
-        if schema.get(name) not in (None, "", {}):
+        if schema.get(name) not in (_EMPTY_REFERENCE if name == "$ref" else _EMPTY):
             yield forbidden(path / name, f"{name} is not supported")
     if type_ == "null":
         detail = "type cannot be set to null, use nullable as an alternative"
@@ -91,6 +96,15 @@ def _check_keywords(schema: Tree, path: Path, place: _Place) -> Iterator[FieldEr
     if place.in_metadata and schema.get("x-kubernetes-embedded-resource"):
         keyword_path = path / "x-kubernetes-embedded-resource"
         yield forbidden(keyword_path, "must not be used inside of resource meta")
+
+
+def _unconvertible_keyword(schema: Tree) -> str:
+    """Return a keyword with which kube-apiserver cannot make a structural schema, or ""."""
+    for name in ("id", "$schema", *_UNSUPPORTED):
+        if schema.get(name) not in _EMPTY:
+            return name if name != "$schema" else "schema"
+    children = _children(schema, Path(""), _Place())
+    return next(filter(None, (_unconvertible_keyword(child) for child, _, _ in children)), "")
 
 
 def _children(schema: Tree, path: Path, place: _Place) -> Iterator[tuple[Tree, Path, _Place]]:

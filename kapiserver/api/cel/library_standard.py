@@ -53,12 +53,18 @@ def _float_divide(dividend: float, divisor: float) -> float:
         )
 
 
+_MAX_DIGITS = 100
+"""Digits of a number in a text, leading zeros included."""
+
+
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
         digits = value[1:] if value[:1] in ("-", "+") else value
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > 20:
-            raise EvaluationError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
-        return v.int_of(int(value))
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > _MAX_DIGITS:
+            raise v.unconvertible("int")
+        if not -(2**63) <= int(value) < 2**63:
+            raise v.unconvertible("int")
+        return int(value)
     if isinstance(value, float) and not -(2.0**63) < value < 2.0**63:
         raise EvaluationError("integer overflow")
     return v.int_of(int(value))
@@ -66,8 +72,10 @@ def _to_int(value: Any) -> int:
 
 def _to_uint(value: Any) -> UInt:
     if isinstance(value, str):
-        if not (value.isascii() and value.isdigit()) or len(value) > 20:
-            raise EvaluationError(f'strconv.ParseUint: parsing "{value}": invalid syntax')
+        if not (value.isascii() and value.isdigit()) or len(value) > _MAX_DIGITS:
+            raise v.unconvertible("uint")
+        if int(value) >= 2**64:
+            raise v.unconvertible("uint")
         return v.uint_of(int(value))
     if isinstance(value, float) and not 0 <= value < 2.0**64:
         raise EvaluationError("unsigned integer overflow")
@@ -80,7 +88,7 @@ def _to_double(value: str) -> float:
             raise ValueError
         return float(value)
     except ValueError:
-        raise EvaluationError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+        raise v.unconvertible("double") from None
 
 
 def _to_bool(value: str) -> bool:
@@ -88,7 +96,7 @@ def _to_bool(value: str) -> bool:
         return True
     if value in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise EvaluationError(f'strconv.ParseBool: parsing "{value}": invalid syntax')
+    raise v.unconvertible("bool")
 
 
 def _to_text(value: bytes) -> str:

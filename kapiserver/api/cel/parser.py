@@ -31,10 +31,18 @@ _PRECEDENCE = {
     "+": 4, "-": 4, "*": 5, "/": 5, "%": 5,
 }  # fmt: skip
 _JUNCTIONS = ("||", "&&")
-_OPERAND = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "
-    "STRING, BYTES, IDENTIFIER}"
-)
+_SYMBOLS = "[]{}().,-!?"
+_OPERAND_SYMBOLS = "[{(.-!"
+_FIRST_FIELD = "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
+
+
+def _operand(symbols: str = "") -> str:
+    """Return what may begin an expression, or be one of these symbols, in the words of errors."""
+    expected = [f"'{each}'" for each in _SYMBOLS if each in _OPERAND_SYMBOLS or each in symbols]
+    words = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
+    return f"{{{', '.join(expected)}, {words}}}"
+
+
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _LOOPS = {
     # (macro, number of arguments): number of variables
@@ -57,7 +65,8 @@ def parse(source: str, *, bindings: bool = False) -> Node:
     parser = _Parser(tokenize(source), bindings=bindings)
     node = parser.expression()
     if parser.current.kind != "end":
-        raise parser.unexpected("<EOF>")
+        is_last = parser.tokens[parser.index + 1].kind == "end"
+        raise parser.unexpected("<EOF>", "extraneous" if is_last else "mismatched")
     return node
 
 
@@ -77,10 +86,22 @@ class _Parser:
     def current(self) -> Token:
         return self.tokens[self.index]
 
-    def unexpected(self, expecting: str) -> CelSyntaxError:
+    def unexpected(self, expecting: str, word: str = "mismatched") -> CelSyntaxError:
         token = self.current
-        message = f"Syntax error: mismatched input '{token.text}' expecting {expecting}"
+        message = f"Syntax error: {word} input '{token.text}' expecting {expecting}"
         return CelSyntaxError(token.position, message)
+
+    def missing(self, symbol: str) -> CelSyntaxError:
+        token = self.current
+        return CelSyntaxError(token.position, f"Syntax error: missing '{symbol}' at '{token.text}'")
+
+    def not_viable(self) -> CelSyntaxError:
+        """Return the error of a token after a dot."""
+        token = self.current
+        text = "." if token.kind == "end" else f".{token.text}"
+        return CelSyntaxError(
+            token.position, f"Syntax error: no viable alternative at input '{text}'"
+        )
 
     def take(self) -> Token:
         word = self.current
@@ -93,6 +114,8 @@ class _Parser:
 
     def expect(self, symbol: str) -> Token:
         word = self.accept(symbol)
+        if word is None and self.current.kind == "end" and symbol in (")", "]"):
+            raise self.missing(symbol)
         if word is None:
             raise self.unexpected(f"'{symbol}'")
         return word
@@ -161,7 +184,7 @@ class _Parser:
                 node = self.select(node, dot)
             elif (bracket := self.accept("[")) is not None:
                 optional = self.accept("?") is not None
-                index = self.expression()
+                index = self.operand_or("?" if not optional else "")
                 self.expect("]")
                 function = "_[?_]" if optional else "_[_]"
                 call = Call(position=bracket.position, function=function, args=[node, index])
@@ -173,7 +196,9 @@ class _Parser:
 
     def select(self, operand: Node, dot: Token) -> Node:
         optional = self.accept("?") is not None
-        word = self.field_name()
+        if not optional and not self.is_field_name():
+            raise self.not_viable()
+        word = self.field_name("IDENTIFIER")
         opening = self.accept("(") if not optional and word.kind == "ident" else None
         if opening is not None:
             return self.method(operand, word, opening, self.arguments(")"))
@@ -181,11 +206,21 @@ class _Parser:
         node = Select(position=dot.position, operand=operand, field=name, is_optional=optional)
         return _with_depth(node, operand)
 
-    def field_name(self) -> Token:
+    def is_field_name(self) -> bool:
         word = self.current
-        if word.kind != "escaped" and (word.kind != "ident" or word.text in TOKENS):
-            raise self.unexpected("IDENTIFIER")
+        return word.kind == "escaped" or (word.kind == "ident" and word.text not in TOKENS)
+
+    def field_name(self, expecting: str) -> Token:
+        if not self.is_field_name():
+            raise self.unexpected(expecting)
         return self.take()
+
+    def operand_or(self, symbols: str) -> Node:
+        """Return an expression; if none begins here, the error names these symbols, too."""
+        word = self.current
+        if word.kind == "end" or (word.kind == "symbol" and word.text not in _OPERAND_SYMBOLS):
+            raise self.unexpected(_operand(symbols))
+        return self.expression()
 
     def method(self, target: Node, token: Token, opening: Token, args: list[Node]) -> Node:
         name, position = token.text, opening.position
@@ -230,9 +265,11 @@ class _Parser:
     def arguments(self, closing: str) -> list[Node]:
         args: list[Node] = []
         while self.accept(closing) is None:
+            if args and self.current.kind == "end":
+                raise self.missing(closing)
             if args:
                 self.expect(",")
-            args.append(self.expression())
+            args.append(self.operand_or("" if args else closing))
         return args
 
     def primary(self, *, minus: bool) -> Node:
@@ -242,6 +279,8 @@ class _Parser:
                 raise CelSyntaxError(word.position, "invalid int literal")
             return Literal(position=word.position, value=word.value)
         if word.kind == "symbol" and word.text == ".":
+            if self.current.kind != "ident":
+                raise self.not_viable()
             word = self.take()
         if word.kind == "ident":
             return self.identifier(word)
@@ -254,14 +293,14 @@ class _Parser:
         if word.kind == "symbol" and word.text == "{":
             return self.map(word)
         self.index -= word.kind != "end"
-        raise self.unexpected(_OPERAND)
+        raise self.unexpected(_operand())
 
     def identifier(self, word: Token) -> Node:
         if word.text in _CONSTANTS:
             return Literal(position=word.position, value=_CONSTANTS[word.text])
         if word.text == "in":
             self.index -= 1
-            raise self.unexpected(_OPERAND)
+            raise self.unexpected(_operand())
         if word.text in RESERVED:
             raise CelSyntaxError(word.position, f"reserved identifier: {word.text}")
         opening = self.accept("(")
@@ -275,7 +314,7 @@ class _Parser:
 
     def presence_test(self, opening: Token, arg: Node) -> Node:
         if not isinstance(arg, Select) or arg.is_test:
-            raise CelSyntaxError(opening.position, "invalid argument to has() macro")
+            raise CelSyntaxError(arg.position, "invalid argument to has() macro")
         node = Select(position=opening.position, operand=arg.operand, field=arg.field, is_test=True)
         return _with_depth(node, arg.operand)
 
@@ -284,12 +323,18 @@ class _Parser:
         optional = set()
         while self.accept("]") is None:
             if items:
-                self.expect(",")
+                if self.accept(",") is None:
+                    raise self.unexpected("{']', ','}")
+                if self.current.kind == "end":
+                    raise self.missing("]")
                 if self.accept("]") is not None:
                     break
+            elif self.accept(",") is not None:
+                self.expect("]")
+                break
             if self.accept("?") is not None:
                 optional.add(len(items))
-            items.append(self.expression())
+            items.append(self.operand_or("" if items else "],?"))
         node = ListNode(position=opening.position, items=items, optional=frozenset(optional))
         return _with_depth(node, *items)
 
@@ -301,9 +346,12 @@ class _Parser:
                 self.expect(",")
                 if self.accept("}") is not None:
                     break
+            elif self.accept(",") is not None:
+                self.expect("}")
+                break
             if self.accept("?") is not None:
                 optional.add(len(fields))
-            word = self.field_name()
+            word = self.field_name("IDENTIFIER" if fields else _FIRST_FIELD)
             self.expect(":")
             fields.append((word.text.strip("`"), self.expression()))
         node = Struct(
@@ -319,9 +367,12 @@ class _Parser:
                 self.expect(",")
                 if self.accept("}") is not None:
                     break
+            elif self.accept(",") is not None:
+                self.expect("}")
+                break
             if self.accept("?") is not None:
                 optional.add(len(entries))
-            key = self.expression()
+            key = self.operand_or("" if entries else "},?")
             self.expect(":")
             entries.append((key, self.expression()))
         node = MapNode(position=opening.position, entries=entries, optional=frozenset(optional))

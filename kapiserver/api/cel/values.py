@@ -158,6 +158,11 @@ def uint_of(value: int) -> UInt:
     raise EvaluationError("unsigned integer overflow")
 
 
+def unconvertible(type_name: str) -> EvaluationError:
+    """Return the error of a text that is no value of a type."""
+    return EvaluationError(f"type conversion error from 'string' to '{type_name}'")
+
+
 def timestamp_of(ns: int) -> Timestamp:
     """Return a timestamp. Raises EvaluationError unless it is in the years 1 to 9999."""
     if _TIME_RANGE[0] <= ns <= _TIME_RANGE[1]:
@@ -182,13 +187,13 @@ def parse_time(text: str) -> Timestamp:
     """Parse a timestamp of RFC 3339, or a date alone. Raises EvaluationError."""
     match = _TIME.fullmatch(text)
     if match is None:
-        raise EvaluationError(f'invalid timestamp "{text}"')
+        raise unconvertible("google.protobuf.Timestamp")
     zone = (match[4] or "Z").upper().replace("Z", "+00:00")
     try:
         time = datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00:00'}{zone}")
         elapsed = time - _EPOCH
     except (ValueError, OverflowError):
-        raise EvaluationError(f'invalid timestamp "{text}"') from None
+        raise unconvertible("google.protobuf.Timestamp") from None
     fraction = int((match[3] or "0").ljust(9, "0")[:9])
     return timestamp_of((elapsed.days * 86400 + elapsed.seconds) * _SECOND + fraction)
 
@@ -216,14 +221,14 @@ def parse_duration(text: str) -> Duration:
         while position < len(body):
             match = _PART.match(body, position)
             if match is None or not (match[1] or match[2]):
-                raise EvaluationError(f'time: invalid duration "{text}"')
+                raise unconvertible("google.protobuf.Duration")
             unit = _UNITS[match[3]]
             total += int(match[1] or 0) * unit
             if match[2]:
                 total += int(match[2]) * unit // 10 ** len(match[2])
             position = match.end()
         if not body:
-            raise EvaluationError(f'time: invalid duration "{text}"')
+            raise unconvertible("google.protobuf.Duration")
     return duration_of(-total if text.startswith("-") else total)
 
 

@@ -6,14 +6,11 @@ Mirrors filters/cachecontrol.go and warning.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-import re
-
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 
 CACHE_CONTROL = ("Cache-Control", "no-cache, private")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def add_headers(server: Server, next_handler: Handler) -> Handler:
@@ -36,6 +33,7 @@ def add_headers(server: Server, next_handler: Handler) -> Handler:
 
 
 def warning_header(text: str) -> str:
-    """Return the value of a Warning header (RFC 7234, 5.5): code 299, no agent, a quoted text."""
-    quoted = _CONTROL.sub(" ", text).replace("\\", "\\\\").replace('"', '\\"')
+    """Return the value of a Warning header (RFC 7234, 5.5): code 299, no agent, a quoted text,
+    which has no control characters."""
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{quoted}"'

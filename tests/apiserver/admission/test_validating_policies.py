@@ -112,7 +112,7 @@ def test_variables(cluster):
     assert response.status == 422
     assert (
         'resulted in error: composited variable "sum" fails to evaluate: composited variable '
-        '"a" fails to evaluate: strconv.ParseInt: parsing "x": invalid syntax'
+        "\"a\" fails to evaluate: type conversion error from 'string' to 'int'"
     ) in response.message
 
 

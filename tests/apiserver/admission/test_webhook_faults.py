@@ -218,8 +218,11 @@ INVALID = f"{FAILED}received invalid webhook response: "
     ("reply", "message"),
     [
         (lambda _: {"uid": "other", "allowed": True}, 'expected response.uid="UID", got "other"'),
-        (lambda _: Reply(b"no JSON"), "invalid character 'o' in literal null (expecting 'u')"),
-        (lambda _: Reply(b""), "unexpected end of JSON input"),
+        (lambda _: Reply(b"no JSON"),
+         "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go"),
+        (lambda _: Reply(b"{no"), "invalid character 'n' looking for beginning of object key"),
+        (lambda _: Reply(b""),
+         "0-length response with status code: 200 and content type: application/json"),
         (lambda _: Reply(b"[" * 100_000), "exceeded max depth"),
         (lambda _: Reply(b"[]"), "couldn't get version/kind; json parse error: "),
         (lambda _: review({}), "webhook response was absent"),

@@ -260,7 +260,9 @@ def _validate_mutation(
     if type_ not in _PATCH_TYPES:
         yield not_supported(path / "patchType", type_, tuple(_PATCH_TYPES))
         return
-    for kind, name in _PATCH_TYPES.items():
+    other_types = [each for each in _PATCH_TYPES if each != type_]
+    for kind in (type_, *other_types):
+        name = _PATCH_TYPES[kind]
         patch = mutation.get(name)
         if kind == type_:
             expression = (patch or {}).get("expression") or ""

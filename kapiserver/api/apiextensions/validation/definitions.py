@@ -89,7 +89,7 @@ def _spec(spec: Tree, old: Tree | None, options: _Options) -> Iterator[FieldErro
     ):
         field_path = _SPEC / "preserveUnknownFields"
         yield invalid(field_path, True, "must be false in order to use defaults in the schema")
-    yield from _versions(versions, old)
+    yield from _versions(spec, old)
     yield from _required_names(spec["names"])
     yield from _well_formed_names(spec["names"], _SPEC / "names")
     yield from _shared_fields(versions, old)
@@ -150,8 +150,8 @@ def _is_shared(versions: list[Tree], name: str) -> bool:
     )
 
 
-def _versions(versions: list[Tree], old: Tree | None) -> Iterator[FieldError]:
-    path = _SPEC / "versions"
+def _versions(spec: Tree, old: Tree | None) -> Iterator[FieldError]:
+    path, versions = _SPEC / "versions", spec.get("versions") or []
     for index, version in enumerate(versions):
         problems = names.dns1035_label(version["name"])
         if problems:
@@ -165,7 +165,7 @@ def _versions(versions: list[Tree], old: Tree | None) -> Iterator[FieldError]:
         yield invalid(path, versions, "must contain unique version names")
     if sum(bool(version["storage"]) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield invalid(path, versions or None, detail)
+        yield invalid(path, spec.get("versions"), detail)
     # The internal type has the name of the first version a second time.
     for version in versions[:1]:
         if problems := names.dns1035_label(version["name"]):

@@ -32,6 +32,7 @@ from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, InternalError
 from kapiserver.apiserver.metrics import WebhookLabels
+from kapiserver.apiserver.status import STATUS_FIELDS
 from kapiserver.apiserver.webhooks.client_config import ResolveService, service_endpoint
 from kapiserver.apiserver.webhooks.credentials import ClientCredentials, FileStates
 from kapiserver.apiserver.webhooks.http_client import (
@@ -100,7 +101,13 @@ class WebhookCaller(Struct):
             max_bytes=MAX_RESPONSE_BYTES,
         )
         address = await config.resolve_address(stores, self.resolve)
-        return await self._client.send(address, context, call)
+        response = await self._client.exchange(address, context, call)
+        if not response.body:
+            raise WebhookFailed(
+                f"0-length response with status code: {response.status} and content type: "
+                f"{response.headers.get('content-type', '')}"
+            )
+        return response.body
 
     def _context(
         self, host: str, authorities: str, credentials: ClientCredentials
@@ -252,4 +259,4 @@ def _rejection(webhook: str, status: Tree | None) -> Rejected:
     denied = f"admission webhook {quote(webhook)} denied the request"
     explanation = tree.get("message") or tree.get("reason")
     tree["message"] = f"{denied}: {explanation}" if explanation else f"{denied} without explanation"
-    return Rejected(tree, tree["code"])
+    return Rejected({name: tree[name] for name in STATUS_FIELDS if name in tree}, tree["code"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kapiserver.api.errors import BadObject, PatchFailed, PatchTooLong
-from kapiserver.api.go_format import quote
+from kapiserver.api.go_format import json_type, quote
 from kapiserver.api.patches import json_patch
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.invocations import invocations_of
@@ -130,7 +130,13 @@ class _Mutation:
         if not patch:
             return ()
         try:
-            return json_patch.read(decode_value(patch))
+            value = decode_value(patch)
+            if not isinstance(value, list | None):
+                raise BadObject(
+                    f"json: cannot unmarshal {json_type(value)} into Go value of type "
+                    "jsonpatch.Patch"
+                )
+            return json_patch.read(value)
         except (BadObject, CodecError, PatchTooLong) as error:
             reason = f"received undecodable patch in webhook response: {error}"
             raise CallFailed(self._call.webhook.name, reason) from None

@@ -19,6 +19,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.admission_request import admission_request
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
 from kapiserver.apiserver.attributes import Attributes
+from kapiserver.codecs import yaml
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import (
     check_value_count,
@@ -30,6 +31,8 @@ from kapiserver.codecs.object_decoder import decode_object
 
 _GROUP = "admission.k8s.io"
 _KIND = "AdmissionReview"
+_SCHEME = ' in scheme "pkg/util/webhook/client.go:74"'
+"""The scheme of kube-apiserver's clients of webhooks."""
 _KINDS = {version: GroupVersionKind(_GROUP, version, _KIND) for version in ("v1", "v1beta1")}
 """The kinds, by version."""
 
@@ -90,10 +93,18 @@ def read_response(
     expected = _KINDS[version]
     try:
         check_value_count(data, MAX_VALUES)
-        document = decode_value(data)
+        # As kube-apiserver, which takes what does not begin as an object of JSON for YAML.
+        is_json = data.lstrip()[:1] == b"{"
+        document = decode_value(data) if is_json else yaml.decode_value(data)
         decoded = decode_object(scheme, document, defaults=expected, source=data)
     except CodecError as error:
         raise BadReview(str(error), is_decoded=False) from None
+    if decoded.kind.group != _GROUP:
+        kind, api_version = quote(decoded.kind.kind), quote(decoded.kind.api_version)
+        raise BadReview(
+            f"no kind {kind} is registered for version {api_version}{_SCHEME}",
+            is_decoded=False,
+        )
     if decoded.kind != expected:
         actual = f"{decoded.kind.version}.{decoded.kind.kind}"
         raise BadReview(

@@ -47,6 +47,8 @@ class MixedLoad:
         self.target = target
         self.times = times
         self._connections = opened
+        # More than connections: two PUTs of an object in two workers at a time would conflict.
+        self._objects = times * LIST_LENGTH
         self._numbers = itertools.count(time.time_ns() // 1000)
         self._template = orjson.dumps(configmap("@NAME@"))
         self._sends: Mapping[str, Send] = {
@@ -66,9 +68,11 @@ class MixedLoad:
         async def make(connection: Connection, number: int) -> None:
             body = configmap(f"mixed-{number}")
             await connection.request("POST", path("configmaps"), body)
-            await connection.request("POST", path("configmaps", namespace=_LIST_NAMESPACE), body)
+            if number < LIST_LENGTH:
+                url = path("configmaps", namespace=_LIST_NAMESPACE)
+                await connection.request("POST", url, body)
 
-        await spread(self._connections, range(LIST_LENGTH), make)
+        await spread(self._connections, range(self._objects), make)
         for send in self._sends.values():
             await asyncio.gather(*map(send, self._connections))
 
@@ -97,7 +101,7 @@ class MixedLoad:
         await _request(connection, "POST", path("configmaps"), 201, body)
 
     async def _put(self, connection: Connection) -> None:
-        name = f"mixed-{next(self._numbers) % LIST_LENGTH}"
+        name = f"mixed-{next(self._numbers) % self._objects}"
         await _request(connection, "PUT", path("configmaps", name), 200, self._changed(name))
 
     async def _change(self, connection: Connection) -> None:

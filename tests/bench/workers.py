@@ -114,10 +114,10 @@ def _print_costs(rounds: list[list[Costs]], kinds: Iterable[str], storage: str) 
 
 
 async def _list_everywhere(target: Target, accept: str) -> None:
-    """List all pods on as many connections, one after the other, as reach every worker."""
+    """List all pods, one list after the other, on as many connections as reach every worker."""
     url = path("pods", namespace=measures.LIST_NAMESPACE)
-    async with connections(target, CONNECTIONS // 2) as opened:
-        for connection in opened:
+    for _ in range(CONNECTIONS // 2):
+        async with connections(target, 1) as (connection,):
             response = await connection.request("GET", url, accept=accept)
             assert response.status == 200, response.body[:300]
 

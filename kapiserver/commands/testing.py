@@ -145,14 +145,14 @@ def _add_replay(commands: _Commands) -> None:
         "replay",
         help="serve the recording of a failed test again, read-only",
         description="Serve the objects that a test server had when a test failed, read-only, to "
-        "kubectl and other clients. pytest writes a recording for each failed test; its report "
-        "names the file. Lists with resourceVersion and resourceVersionMatch=Exact show every "
-        "revision of the recording.",
+        "kubectl and other clients. pytest writes a recording for each failed test, and kapiserver "
+        "explore --save for each plan that fails; the report names the file. Lists with "
+        "resourceVersion and resourceVersionMatch=Exact show every revision of the recording.",
     )
     replay.set_defaults(command=_replay, verbose=0)
     replay.add_argument(
         "file", type=Path, metavar="FILE",
-        help="The recording that the report of a failed test names. Required.",
+        help="The recording that a report names. Required.",
     )  # fmt: skip
     replay.add_argument(
         "--at", type=positive, metavar="REVISION",

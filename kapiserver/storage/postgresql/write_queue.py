@@ -2,9 +2,9 @@
 
 One transaction runs at a time. Writes that arrive meanwhile form the next, so that they share one
 round trip and one flush to disk (group commit). A busy event loop begins writes one after the
-other, and PostgreSQL may be faster than that; so a transaction waits a little for those that the
-loop is about to begin: a few milliseconds if the last one had many writes, less if it had few. A
-transaction has one write of a key at most.
+other, and PostgreSQL may be faster than that; so a transaction waits for those that the loop is
+about to begin, if the one before began a few milliseconds ago and had many writes. A transaction
+has one write of a key at most.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MAX_BATCH = 256
 """Maximum number of writes in one transaction."""
 MAX_BATCH_BYTES = 8 << 20
 """Maximum number of bytes of their values, except of a single write."""
-GATHER_SECONDS = 0.0005
-"""How long a transaction waits for more writes while the event loop is busy, for each write of the
-transaction before: as many may come again. A transaction costs PostgreSQL and this process about as
-much as twenty writes."""
-MAX_GATHER_SECONDS = 0.008
-"""Limit of this wait."""
+INTERVAL_SECONDS = 0.0005
+"""Interval between the begins of two transactions while the event loop is busy, for each write of
+the first: as many may come again. A transaction costs PostgreSQL and this process about as much as
+twenty writes."""
+MAX_INTERVAL_SECONDS = 0.012
+"""Limit of this interval."""
 MAX_PENDING = 20_000
 """Limit of the waiting writes; beyond it writes raise Unavailable."""
 _WRITE = "SELECT * FROM {schema}.write_batch($1, $2, $3, $4, $5)"
@@ -62,8 +62,8 @@ class WriteQueue:
         self._on_events = on_events
         self._waiting: deque[_Waiting] = deque()
         self._running = False
-        self._last_size = 1
-        """The number of writes in the last transaction."""
+        self._next_begin = 0.0
+        """When the next transaction begins at the latest, in the time of the event loop."""
         self.refusal = ""
         """The error of the last transaction if PostgreSQL refused it, else ""."""
 
@@ -89,13 +89,19 @@ class WriteQueue:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                if len(self._waiting) < MAX_BATCH:
-                    await wait_while_busy(min(self._last_size * GATHER_SECONDS, MAX_GATHER_SECONDS))
+                await self._gather()
                 batch = self._next_batch()
-                self._last_size = len(batch)
+                interval = min(len(batch) * INTERVAL_SECONDS, MAX_INTERVAL_SECONDS)
+                self._next_begin = asyncio.get_running_loop().time() + interval
                 await self._run_batch(batch)
         finally:
             self._running = False
+
+    async def _gather(self) -> None:
+        """Wait for more writes if it is early for another transaction, and the loop is busy."""
+        seconds = self._next_begin - asyncio.get_running_loop().time()
+        if seconds > 0 and len(self._waiting) < MAX_BATCH:
+            await wait_while_busy(seconds)
 
     def _next_batch(self) -> list[_Waiting]:
         """Take the next writes: up to the first of a key that is among them already."""

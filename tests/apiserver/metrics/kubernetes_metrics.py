@@ -49,6 +49,7 @@ KUBERNETES = FLOW_CONTROL | {
     ),
     "apiserver_storage_data_key_generation_failures_total": ("counter", ""),
     "version_info": ("gauge", "component binary emulation min_compat"),
+    "kubernetes_feature_enabled": ("gauge", "name stage"),
     "apiserver_envelope_encryption_dek_source_cache_size": ("gauge", "provider_name"),
     "apiserver_envelope_encryption_invalid_key_id_from_status_total": (
         "counter",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kapiserver.api.releases import NEWEST_MINOR
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.feature_gates import GATES
 from kapiserver.apiserver.metrics import RPCLabels, StorageLabels
 from kapiserver.apiserver.serving.metrics.admission_families import admission_families
 from kapiserver.apiserver.serving.metrics.cluster_families import cluster_families
@@ -59,6 +60,7 @@ class ServerFamilies:
         yield from self._authenticators()
         yield from self._reloads()
         yield self._versions()
+        yield self._feature_gates()
         yield from encryption_families(self._server.metrics.encryption)
         yield from admission_families(self._server.metrics)
         yield from self._audit()
@@ -161,6 +163,19 @@ class ServerFamilies:
             text="1, with the releases that the server is, emulates and stays compatible with.",
             labels=("component", "binary", "emulation", "min_compat"),
             series=[(("kube", f"1.{NEWEST_MINOR}.0", emulated, compatible), 1)],
+        )
+
+    def _feature_gates(self) -> Family:
+        on = self._server.config.features.feature_gates
+        return Family(
+            name="kubernetes_feature_enabled",
+            type="gauge",
+            text="1 for each feature gate that is on, 0 for the others.",
+            labels=("name", "stage"),
+            series=[
+                ((name, "" if gate.stage == "GA" else gate.stage), int(name in on))
+                for name, gate in sorted(GATES.items())
+            ],
         )
 
     def _audit(self) -> Iterator[Family]:

@@ -16,6 +16,7 @@ from kapiserver.api.errors import MAX_ERRORS
 from kapiserver.apiserver.request import MAX_PARAMETERS, parse_query
 from kapiserver.apiserver.user import UNSECURED
 from kapiserver.storage.cache.offload import QUEUED_PER_USER, REQUESTER, Requester
+from kapiserver.storage.concurrency.turns import next_turn
 from tests.apiserver.conftest import Api, Server
 from tests.bench.shapes import SHAPES, Call, Shape
 
@@ -124,6 +125,10 @@ def test_too_much_queued_work(server: Server) -> None:
     requests go on, and large ones when the queue has room again."""
     offloader, opened = server.running.cluster.server.offloader, threading.Event()
 
+    async def wait_idle() -> None:
+        while offloader.is_running:
+            await next_turn()
+
     async def fill() -> None:
         REQUESTER.set(Requester(UNSECURED.name))
         queued = [offloader.run_in_thread(opened.wait, 60) for _ in range(QUEUED_PER_USER + 1)]
@@ -133,6 +138,8 @@ def test_too_much_queued_work(server: Server) -> None:
     large = {"metadata": {"name": "large"}, "data": {f"k{n}": "v" for n in range(VALUES)}}
     first = server.api.post(maps, {"metadata": {"name": "first"}})  # later ones need no thread
     assert first.status == 201
+    # What the first write loads for others takes places in the queue.
+    asyncio.run_coroutine_threadsafe(wait_idle(), server.loop).result(60)
     filled = asyncio.run_coroutine_threadsafe(fill(), server.loop)
     try:
         refused = server.api.post(maps, large)

@@ -118,10 +118,10 @@ def field_manager(server: Server, target: Target, *, is_new: bool = False) -> Fi
         converted = None if is_new else server.custom_resources.converted
         return _new_field_manager(server, target, converted)
     key = (target.kind_info, target.subresource)
-    kept = server.field_managers.get(key)
-    if kept is None:
-        kept = server.field_managers[key] = _new_field_manager(server, target, None)
-    return kept
+    manager = server.field_managers.get(key)
+    if manager is None:
+        manager = server.field_managers[key] = _new_field_manager(server, target, None)
+    return manager
 
 
 def _new_field_manager(

@@ -19,8 +19,8 @@ _REVIEW = "localsubjectaccessreviews"
 
 
 def is_idle(server: Server, attributes: Attributes) -> bool:
-    """Whether a write creates an object in a namespace that the watch cache has and nobody
-    deletes, or changes one."""
+    """Whether a write changes an object, or creates one in a namespace that the watch cache has and
+    that is not terminating."""
     name = attributes.target.key.namespace
     if attributes.operation != "CREATE" or not name:
         return attributes.operation == "UPDATE"

@@ -25,7 +25,7 @@ class PlanRunner(Protocol):
 
     @property
     def is_pending(self) -> bool:
-        """Whether the points of the last plan did not come, or the server refused its variation."""
+        """Whether the last plan could not be done: `Session.is_pending` says why."""
 
     @property
     def is_in_process(self) -> bool:

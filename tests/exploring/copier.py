@@ -2,13 +2,14 @@
 fast: each ConfigMap with the label `copy` gets a Secret of the same name.
 
 Arguments switch faults on: `forgets` does not look at what is there when it starts, `overwrites`
-replaces Secrets without their resourceVersion.
+replaces Secrets without their resourceVersion, and `listens` occupies the port PORT.
 """
 
 import base64
 import http.client
 import json
 import os
+import socket
 import ssl
 import sys
 import time
@@ -91,14 +92,25 @@ def reconcile(client: Client, config_map: dict) -> None:
     )
 
 
+def occupy_port() -> socket.socket:
+    """Listen on the port of the environment; without it, end the operator."""
+    try:
+        return socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+    except OSError as error:
+        sys.exit(str(error))
+
+
 def main() -> None:
     """Run until the end of the process."""
     client = Client()
+    listener = None
     while True:
         try:
             items = client.call("GET", f"{CONFIG_MAPS}?{SELECTOR}")
             for item in () if "forgets" in FAULTS else items["items"]:
                 reconcile(client, item)
+            if "listens" in FAULTS and listener is None:
+                listener = occupy_port()
             version = items["metadata"]["resourceVersion"]
             path = f"{CONFIG_MAPS}?{SELECTOR}&watch=1&resourceVersion={version}"
             for event in client.events(path):

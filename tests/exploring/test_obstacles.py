@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,3 +75,19 @@ def test_operator_that_tries_again_without_a_rest() -> None:
     assert MAX_OBSTRUCTED <= len(refused) < MAX_SAME_WRITES
     assert last == 201
     assert history.settled
+
+
+@pytest.mark.slow
+def test_a_port_in_use() -> None:
+    """Two instances that listen on one port cannot run on one machine; that is no fault."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    launcher = CommandLauncher([sys.executable, COPIER, "listens"], {"PORT": port})
+
+    async def is_pending() -> bool:
+        setup = Setup(launcher=launcher, steps=parse_workload({"steps": STEPS}, Path()))
+        async with open_session(setup) as session:
+            await session.run(Assignment(plan=parse_plan("overlap@step::::0"), pace=Pace()))
+            return session.is_pending
+
+    assert asyncio.run(is_pending())

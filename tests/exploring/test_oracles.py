@@ -131,9 +131,10 @@ def test_leftovers() -> None:
 
 
 def test_exits_and_tracebacks() -> None:
-    """An exit is a fault; so is an error of the program in its output, not one of a request."""
+    """An exit is a fault, once for each status; so is an error of the program in its output, not
+    one of a request."""
     output = "Traceback ...\nKeyError: 'spec'\nApiException: (409)\npanic: boom\n"
-    run = Builder().build(exits=[Exit(1, 3)], output=output)
+    run = Builder().build(exits=[Exit(1, 3), Exit(2, 3)], output=output)
     assert faults(Builder(), run) == [
         ("exit", "The operator exited with status 3."),
         ("traceback", "The operator logged the error KeyError: 'spec'"),

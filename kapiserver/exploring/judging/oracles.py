@@ -276,7 +276,8 @@ def _violations(run: Run) -> Iterator[Fault]:
 def _exits(run: Run) -> Iterator[Fault]:
     if run.plan.has("takeover") or run.plan.expiring:
         return  # an instance that is no longer the leader, or got 401, may exit
-    for item in run.history.exits:
+    first = {item.status: item for item in reversed(run.history.exits)}  # it is started again
+    for item in reversed(first.values()):
         lines = tuple(run.history.output.splitlines()[-15:])
         yield Fault(
             oracle="exit",

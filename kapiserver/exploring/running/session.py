@@ -40,6 +40,8 @@ AGE_INTERVALS, AGE_SECONDS = 6, 600.0
 """The parts of the hour for which an operator is left alone."""
 WATCH_SECONDS = 1.5
 """Time in which clients open their watches again; client-go waits for almost a second."""
+PORT_IN_USE = "address already in use"
+"""What programs write if another one listens on their port: the text of EADDRINUSE."""
 BLOCKED_SECONDS = 0.02
 """Time between two looks at whether a workload that comes by HTTP waits for the operator."""
 
@@ -75,6 +77,8 @@ class Session:
         self._idle_requests: list[int] = []
         self._is_refused = False
         """Whether the server has refused a variation."""
+        self._lacks_port = False
+        """Whether a second instance could not listen where the first one does, on one machine."""
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -112,7 +116,7 @@ class Session:
         self._varied = None
         self._idle_requests.clear()
         self._obstacles = Obstacles(self._server, self.tracer, self._writes)
-        self._is_refused = False
+        self._is_refused = self._lacks_port = False
         self._settling.begin(self._pace, assignment.tracebacks)
         self._recovery.begin(self._pace)
         plan = assignment.plan
@@ -145,6 +149,8 @@ class Session:
         await self._end_run()
         history = structs.replace(self.tracer.history(), **outcome)
         history.output, history.varied = self.instances.output, self._varied
+        runs_twice = any(map(self._assignment.plan.has, ("overlap", "takeover")))
+        self._lacks_port = runs_twice and PORT_IN_USE in history.output.lower()
         history.settled, history.final = settled, final
         history.idle_requests = tuple(self._idle_requests)
         history.forbidden = forbidden_requests(self._server, self.instances.user, history)
@@ -159,8 +165,9 @@ class Session:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the points of the last plan did not come, or the server refused its variation."""
-        return bool(self.injector.pending) or self._is_refused
+        """Whether the points of the last plan did not come, the server refused its variation, or a
+        second instance found a port of the first one in use."""
+        return bool(self.injector.pending) or self._is_refused or self._lacks_port
 
     @property
     def is_in_process(self) -> bool:

@@ -73,7 +73,7 @@ class Worker:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the points of the last plan did not come, or the server refused its variation."""
+        """Whether the last plan could not be done: `Session.is_pending` says why."""
         return self._last.is_pending
 
     @property

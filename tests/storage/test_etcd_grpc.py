@@ -269,20 +269,6 @@ async def test_windows_for_responses(monkeypatch: pytest.MonkeyPatch) -> None:
             assert int.from_bytes(update.payload) == 1000
 
 
-async def test_an_answer_to_a_ping_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first PING is answered later, so that requests need not write its answer, and one that
-    comes meanwhile at once."""
-    monkeypatch.setattr(http2, "PING_ANSWER_SECONDS", 1000.0)
-    async with grpc_peers() as (transport, peers):
-        calling = call(transport, peers)
-        peer = await peers.connection({})
-        await peer.request()
-        peer.send(*(frames.frame(frames.PING, 0, 0, text) for text in (b"pingpong", b"pongping")))
-        assert (await peer.read()).payload == b"pongping"
-        peer.send(answer(1, b"1"))
-        assert await calling == b"1"
-
-
 async def test_the_limit_of_streams() -> None:
     """Requests beyond the server's limit of streams wait for the end of others."""
     async with grpc_peers() as (transport, peers):

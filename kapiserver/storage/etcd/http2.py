@@ -2,9 +2,8 @@
 
 Frames of one iteration of the event loop are written together. A request that exceeds the server's
 windows waits for more window; a request beyond the server's limit of streams waits for the end of
-another. A connection that receives nothing sends a PING, and is dropped if no answer arrives. It
-answers a PING of the server a little later. Knows no gRPC and no etcd. Mirrors RFC 9113; Go's
-HTTP/2 servers use the same subset.
+another. A connection that receives nothing sends a PING, and is dropped if no answer arrives. Knows
+no gRPC and no etcd. Mirrors RFC 9113; Go's HTTP/2 servers use the same subset.
 """
 
 from __future__ import annotations
@@ -37,9 +36,6 @@ KEEPALIVE_SECONDS = 10.0
 """Seconds without a byte before a PING is sent. etcd accepts an interval of 5 s or more
 (--grpc-keepalive-min-time)."""
 KEEPALIVE_TIMEOUT_SECONDS = 5.0
-PING_ANSWER_SECONDS = 0.1
-"""How long the server waits for the answer to its PING. A Go server measures the connection: it
-sends a PING with the response to each request, unless it waits for an answer."""
 _HEADER_BYTES = frames.HEADER.size
 _read_header = frames.HEADER.unpack_from
 
@@ -71,7 +67,6 @@ class Connection(asyncio.Protocol):
         self._unread_replies = 0
         self._last_received = 0.0
         self._pinged_at: float | None = None
-        self._ping_answer: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._check_at = NEVER
 
@@ -127,9 +122,8 @@ class Connection(asyncio.Protocol):
     def close(self, reason: str = "the connection is closed") -> None:
         """Close the connection; all streams are lost. Idempotent."""
         self.usable = False
-        for timer in (self._timer, self._ping_answer):
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
@@ -437,19 +431,8 @@ class Connection(asyncio.Protocol):
     def _on_ping(self, stream_id: int, flags: int, payload: bytes) -> None:
         if len(payload) != 8 or stream_id:
             raise ProtocolError("an invalid PING frame")
-        if flags & frames.ACK:
-            return
-        answer = frames.frame(frames.PING, frames.ACK, 0, payload)
-        if self._ping_answer is None:
-            self._ping_answer = self._loop.call_later(
-                PING_ANSWER_SECONDS, self._answer_ping, answer
-            )
-        else:
-            self._reply(answer)
-
-    def _answer_ping(self, answer: bytes) -> None:
-        self._ping_answer = None
-        self._write(answer)
+        if not flags & frames.ACK:
+            self._reply(frames.frame(frames.PING, frames.ACK, 0, payload))
 
     def _on_reset(self, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:

@@ -106,19 +106,6 @@ async def test_one_of_two_servers_wins(opened: Open) -> None:
             assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 1
 
 
-async def test_writes_of_a_key_in_one_batch(opened: Open) -> None:
-    """Writes of one key that wait together are applied in order."""
-    async with opened() as view:
-        outcomes = await asyncio.gather(
-            *(view.create("/a/x", bytes([number])) for number in range(5)), return_exceptions=True
-        )
-        assert isinstance(outcomes[0], int)
-        assert all(isinstance(outcome, KeyExists) for outcome in outcomes[1:])
-        item = (await view.get("/a/x")).item
-        assert item is not None
-        assert item.value == b"\0"
-
-
 async def test_expired_keys_of_a_server_that_died(opened: Open, clock: ManualClock) -> None:
     """Another server deletes what a server wrote with a time to live before it died."""
     async with opened() as two:

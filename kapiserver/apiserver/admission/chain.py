@@ -133,7 +133,7 @@ async def _run(
         try:
             for step in steps:
                 if step.is_idle is not None and step.is_idle(server, attributes):
-                    step.admitted.counts[0] += 1
+                    step.admitted.counts[0] += 1  # as `observe(0.0)`, without a call
                     continue
                 admission.open()
                 started = time.perf_counter()

@@ -6,7 +6,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kapiserver.apiserver.serving.http1.request_body import NO_SOURCE
-from kapiserver.apiserver.serving.http1.request_parser import RequestHead, RequestParser
+from kapiserver.apiserver.serving.http1.request_parser import (
+    LINE_LIMIT,
+    RequestHead,
+    RequestParser,
+)
 
 _FIELDS = st.lists(
     st.sampled_from(
@@ -48,6 +52,7 @@ _RESTS = st.sampled_from(
 @example([(b"GET /a HTTP/1.1", b"host: x\r\n\r\n"), (b"HEAD /b HTTP/1.1", b"host: x\r\n\r\n")], 1)
 @example([(b"GET /a HTTP/1.1", b"host: x\r\n\r\n"), (b"GET /%zz HTTP/1.1", b"host: x\r\n\r\n")], 1)
 @example([(b"GET / HTTP/1.%d" % minor, b"connection: keep-alive\r\n\r\n") for minor in (0, 1)], 1)
+@example([(b"GET /%b HTTP/1.1" % (b"a" * n), b"host: x\r\n\r\n") for n in (1, LINE_LIMIT)], 9999)
 @given(st.lists(st.tuples(_FIRST_LINES, _RESTS), min_size=1, max_size=5), st.integers(1, 300))
 @settings(max_examples=300)
 def test_heads_that_repeat(requests: list[tuple[bytes, bytes]], size: int) -> None:

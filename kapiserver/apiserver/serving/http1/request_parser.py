@@ -158,7 +158,7 @@ class RequestParser:
         """Report the request in some bytes, and return True, if these are a plain first line and
         what stood behind that of an earlier request."""
         line = _PLAIN_LINE.match(data)
-        if line is None or data[line.end() :] != known_rest:
+        if line is None or line.end() > LINE_LIMIT or data[line.end() :] != known_rest:
             return False
         self.body = EMPTY_BODY
         method, target = line[1].decode(), line[2].decode()

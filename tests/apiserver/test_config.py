@@ -55,7 +55,8 @@ def test_each_flag_has_a_setting() -> None:
     """Each flag of `serve` that is no part of another setting has a setting of its name."""
     options = vars(parser().parse_args(["serve"]))
     composed = {"command", "data_dir", "etcd_servers", "rpc", "rpc_socket_dir", "rpc_storage"}
-    of_one_value = {"audit_log_version", "audit_webhook_version"}
+    of_one_value = {"audit_log_version", "audit_webhook_version", "storage_media_type"}
+    of_one_value |= {"watch_cache", "watch_cache_sizes"}
     assert options.keys() - SECTIONS.keys() == composed | of_one_value | {"verbose"}
     assert SECTIONS.keys() - options.keys() == {"body_limit", "shutdown_timeout", "verbosity"}
 

@@ -65,7 +65,7 @@ def _changed(server: Server, name: str) -> list[str]:
         return [
             entry.path
             for store in server.running.cluster.server.stores.in_use()
-            for entry in store.cache._entries
+            for entry in store.cache.range(store.cache.prefix)
             if entry.path.endswith(f"/{name}") and entry.cached_tree is not None
             if _text(entry.cached_tree) != _text(entry.codec.tree(entry))
         ]

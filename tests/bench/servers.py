@@ -47,7 +47,8 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
         server = PostgresqlServer(["-c", "fsync=on"])
         server.start()
         try:
-            yield Store(flags=["--storage", server.url], pids=[server.pid])
+            # By its Unix socket, as libpq reaches a server of the same machine by default.
+            yield Store(flags=["--storage", server.local_url], pids=[server.pid])
         finally:
             server.remove()
         return

@@ -8,10 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.clients.toolchains import FETCH, install, suite_folder
-from tests.explore.corpus import CASES, FOLDER, GO, NODE, Case, python_command, run_case
+from tests.explore.corpus import (
+    CASES,
+    FOLDER,
+    GO,
+    NODE,
+    Case,
+    in_process_words,
+    python_command,
+    run_case,
+)
 
 FAST = {"crashes/second_secret": 3}
-"""Cases of `make test`, with the number of their plans; the others take a minute each."""
+"""Cases of `make test`, with the number of their plans, whose operators run in the process of the
+server; the others take a minute each."""
 SECONDS = 60
 """More than a fault needs, on a busy machine, too."""
 
@@ -43,13 +53,13 @@ def command(request: pytest.FixtureRequest) -> Command:
             folder = request.getfixturevalue("node_operators")
             program = f"{case.name.replace('-', '_')}.js"
             return [str(folder / "node_modules" / ".bin" / "node"), str(folder / program)]
-        return python_command(case)
+        return in_process_words(case) if case.name in FAST else python_command(case)
 
     return command_of
 
 
-def _limit(case: Case) -> tuple[str, ...]:
-    return ("--plans", str(FAST[case.name])) if case.name in FAST else ()
+def _fast_options(case: Case) -> tuple[str, ...]:
+    return ("--in-process", "--plans", str(FAST[case.name])) if case.name in FAST else ()
 
 
 each_case = pytest.mark.parametrize(
@@ -64,12 +74,14 @@ each_case = pytest.mark.parametrize(
 @each_case
 def test_fault(case: Case, command: Command) -> None:
     """The report names what was done to the operator, and what is wrong then."""
-    report = run_case(case, command(case), repaired=False, seconds=SECONDS, more=_limit(case))
+    report = run_case(
+        case, command(case), repaired=False, seconds=SECONDS, more=_fast_options(case)
+    )
     assert report.shows(case), report.text
 
 
 @each_case
 def test_twin(case: Case, command: Command) -> None:
     """Nothing is reported about the operator without the fault."""
-    report = run_case(case, command(case), repaired=True, more=_limit(case))
+    report = run_case(case, command(case), repaired=True, more=_fast_options(case))
     assert report.status == 0, report.text

@@ -77,7 +77,11 @@ async def test_codecs_of_stored_objects_load_in_a_thread() -> None:
             return offloader.count - before
 
         def encode_in(encoding: Encoding) -> Callable[[Entry], Any]:
-            return lambda entry: offloader.encode(entry, encoding, store.encoder.encode_object)
+            async def encode(entry: Entry) -> bytes:
+                await offloader.prepare_encoding(entry, encoding)
+                return store.encoder.encode_object(entry, encoding)
+
+            return encode
 
         def list_in(encoding: Encoding) -> Callable[[Entry], Any]:
             return lambda entry: joined(

@@ -84,12 +84,9 @@ async def entry_response(
             and (response_format.media in STORED_MEDIA_TYPES or response_format.media is YAML)
         ):
             encoding = encoding_of(target.version, response_format.media.extension)
-            encode_object = target.store.encoder.encode_object
-            body = (
-                await offloader.encode(entry, encoding, encode_object)
-                if entry.is_slow_to_encode(encoding)
-                else encode_object(entry, encoding)
-            )
+            if entry.is_slow_to_encode(encoding):
+                await offloader.prepare_encoding(entry, encoding)
+            body = target.store.encoder.encode_object(entry, encoding)
             return Response(status=status, media_type=response_format.media.name, body=body)
         obj = await offloader.tree(entry)
 

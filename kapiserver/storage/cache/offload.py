@@ -125,7 +125,7 @@ class Offloader:
         try:
             if _is_quick(cost):
                 return work(*args, strategy)
-            return await self.run_in_thread(work, *args, strategy, limited=cost >= LARGE)
+            return await self.run(cost, work, *args, strategy)
         except ValidationTakesLong as error:
             slow_strategy = error.slow_strategy
         return await self.run_in_thread(work, *args, slow_strategy)
@@ -164,15 +164,6 @@ class Offloader:
         if not entry.is_large:
             return work(*args)
         return await self.run_in_thread(work, *args, limited=limited)
-
-    async def encode(
-        self, entry: Entry, encoding: Encoding, encode: Callable[[Entry, Encoding], Result]
-    ) -> Result:
-        """Return `encode(entry, encoding)`, which uses `Entry.encode`. A thread encodes the object
-        first if that takes long. Raises TooMuchWork if the object is large."""
-        if entry.cached_encoding(encoding) is None and entry.is_slow_to_encode(encoding):
-            await self.prepare_encoding(entry, encoding)
-        return encode(entry, encoding)
 
     async def prepare_encoding(
         self, entry: Entry, encoding: Encoding, *, limited: bool = True

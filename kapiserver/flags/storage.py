@@ -6,10 +6,8 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from kapiserver.codecs.media_types import PROTOBUF
 from kapiserver.flags.values import DEFAULTS, boolean, names, seconds
-
-STORAGE_MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
-"""The media type in which objects of built-in kinds are stored."""
 
 
 def add_storage_flags(group: argparse._ArgumentGroup) -> None:
@@ -55,7 +53,7 @@ def add_storage_flags(group: argparse._ArgumentGroup) -> None:
 def add_media_type_flag(group: argparse._ArgumentGroup) -> None:
     """Add the flag of the encoding of stored objects."""
     group.add_argument(
-        "--storage-media-type", default=STORAGE_MEDIA_TYPE, metavar="TYPE",
+        "--storage-media-type", default=PROTOBUF.name, metavar="TYPE",
         help="The media type in which objects of built-in kinds are stored; there is no other "
         "one. Default: %(default)s.",
     )  # fmt: skip
@@ -80,8 +78,8 @@ def unsupported_storage_flags(options: argparse.Namespace) -> Iterator[tuple[str
     """Yield the options with values that only kube-apiserver has, and what is wrong with them. An
     extension API server has no flag for the media type."""
     media_type = getattr(options, "storage_media_type", "")
-    if media_type not in ("", STORAGE_MEDIA_TYPE):
-        error = f'--storage-media-type "{media_type}" invalid, allowed values: {STORAGE_MEDIA_TYPE}'
+    if media_type not in ("", PROTOBUF.name):
+        error = f'--storage-media-type "{media_type}" invalid, allowed values: {PROTOBUF.name}'
         yield "storage_media_type", error
     if not options.watch_cache:
         yield "watch_cache", "--watch-cache=false: the watch cache cannot be turned off"

@@ -18,6 +18,7 @@ from kapiserver.exploring.history import (
     OPERATOR,
     OTHER_ANNOTATION,
     Commit,
+    Exit,
     History,
     ObjectRef,
 )
@@ -276,8 +277,10 @@ def _violations(run: Run) -> Iterator[Fault]:
 def _exits(run: Run) -> Iterator[Fault]:
     if run.plan.has("takeover") or run.plan.expiring:
         return  # an instance that is no longer the leader, or got 401, may exit
-    first = {item.status: item for item in reversed(run.history.exits)}  # it is started again
-    for item in reversed(first.values()):
+    first_exits: dict[int, Exit] = {}  # it is started again, and may exit again
+    for item in run.history.exits:
+        first_exits.setdefault(item.status, item)
+    for item in first_exits.values():
         lines = tuple(run.history.output.splitlines()[-15:])
         yield Fault(
             oracle="exit",

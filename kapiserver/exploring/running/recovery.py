@@ -66,19 +66,15 @@ class Recovery:
         self._tracer = tracer
         self._settling = settling
         self._injector = injector
-        self._clean: Snapshot | None = None
-        self.begin(Pace())
+        self.begin(Pace(), None)
 
-    def begin(self, pace: Pace) -> None:
-        """Begin a run with a pace."""
+    def begin(self, pace: Pace, clean: Snapshot | None) -> None:
+        """Begin a run with a pace. `clean` is what the server has before the workload, which is in
+        no state that a run has; None before the first run."""
         self._pace = pace
+        self._clean = clean
         self._has_given_up = False
         """Whether the operator did not recover from what a plan did."""
-
-    async def save_clean_state(self) -> Snapshot:
-        """Return what a server has before the workload, which is in no state that a run has."""
-        self._clean = await self._server.state.snapshot_async()
-        return self._clean
 
     async def wait(self, step: Wait) -> None:
         """Wait for the condition of a step. Raises AssertionError when its time is over, or when

@@ -92,7 +92,7 @@ class Session:
         self._server.faults.interceptor = self.injector
         if self._setup.sources:
             await self._server.state.load_async(*self._setup.sources)
-        self._clean = await self._recovery.save_clean_state()
+        self._clean = await self._server.state.snapshot_async()
 
     async def run(self, assignment: Assignment) -> History:
         """Run the workload under a plan and return what happened. Raises OSError if the operator
@@ -118,7 +118,7 @@ class Session:
         self._obstacles = Obstacles(self._server, self.tracer, self._writes)
         self._is_refused = self._lacks_port = False
         self._settling.begin(self._pace, assignment.tracebacks)
-        self._recovery.begin(self._pace)
+        self._recovery.begin(self._pace, self._clean)
         plan = assignment.plan
         earlier_version = self._setup.earlier_version if plan.has("upgrade") else None
         self.instances.begin(earlier_version, self._pace.watches, plan.expiring)

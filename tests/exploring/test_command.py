@@ -15,8 +15,8 @@ import pytest
 
 from kapiserver.cli import main
 from tests.explore.corpus import FOLDER
+from tests.exploring.copierkit import COPIER
 
-COPIER = str(Path(__file__).parent / "copier.py")
 SECOND_SECRET = "tests.explore.operators.crashes.second_secret"
 WORKLOAD = """
 steps:

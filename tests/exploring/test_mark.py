@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+
+from tests.exploring.copierkit import COPIER
 
 pytest_plugins = ["pytester"]
 
@@ -54,7 +54,6 @@ def test_a_marked_test(pytester: pytest.Pytester, has_fault: bool) -> None:
         )
 
 
-COPIER = str(Path(__file__).parent / "copier.py")
 OTHERS = """
 import asyncio
 import os

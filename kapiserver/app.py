@@ -41,6 +41,7 @@ from kapiserver.control_loops import (
     start_repair,
     stop_together,
 )
+from kapiserver.controllers.certificates.certificate_authority import FileAuthority
 from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.endpoints.apiserver_identity import APIServerIdentity
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
@@ -142,17 +143,18 @@ async def serve(
             cluster,
             has_policy=has_policy,
             ca_text=ca_text,
-            signing_ca=certificates.own_ca if certificates is not None else None,
+            signing_ca=FileAuthority(certificates.own_ca) if certificates is not None else None,
         )
         control_loops.append(manager)
         stack.push_async_callback(stop_together, control_loops)
         await barrier()
         control_loops.append(start_repair(cluster))
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
-        running = await _listen(cluster, manager, http, certificates, folder, insecure_url)
+        context = _tls_context(certificates, http)
+        running = await _listen(cluster, manager, http, context, folder, insecure_url)
         if clusters is not None:
             running = replace(running, clusters=clusters)
-            controller = await clusters.start(running.url)
+            controller = await clusters.start(running.url, context.trust if context else None)
             control_loops.append(controller)
             manager.add(controller)
         port = int(running.url.rpartition(":")[2] or 0)
@@ -178,20 +180,26 @@ async def _open_logical_clusters(
     return await stack.enter_async_context(open_logical_clusters(cluster, host, ca_text=ca_text))
 
 
+def _tls_context(certificates: Credentials | None, http: HttpServer) -> ReloadingContext | None:
+    if certificates is None:
+        return None
+    return ReloadingContext(certificates, http2=http.http2 is not None)
+
+
 async def _listen(
     cluster: Cluster,
     controllers: ControllerManager,
     http: HttpServer,
-    certificates: Credentials | None,
+    context: ReloadingContext | None,
     folder: Path,
     insecure_url: str,
 ) -> RunningServer:
-    """Listen with TLS if there are certificates, and write the kubeconfig."""
+    """Listen with TLS if there is a context, and write the kubeconfig."""
     config = cluster.server.config
     serving, certificate = config.serving, config.certificates.tls_cert_file
-    url, context = insecure_url, None
-    if certificates is not None:
-        context = ReloadingContext(certificates, http2=http.http2 is not None)
+    url, certificates = insecure_url, None
+    if context is not None:
+        certificates = context.credentials
         port = await http.listen_secure(serving.bind_address, serving.secure_port or 0, context)
         url = f"https://{url_host(serving.bind_address)}:{port}"
     kubeconfig = serving.kubeconfig_out or folder / "kubeconfig" if url else None

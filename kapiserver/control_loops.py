@@ -15,9 +15,9 @@ from typing import TypeAlias
 from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authorizer import ManagedAuthorizer
 from kapiserver.apiserver.health import LOOP_HOOKS, RBAC_HOOK, REPAIR_HOOK
-from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import Cluster
+from kapiserver.controllers.loop.context import SigningAuthority
 from kapiserver.controllers.loop.controller import AnyController
 from kapiserver.controllers.manager import ControllerManager
 from kapiserver.storage.errors import StorageError
@@ -51,13 +51,13 @@ async def start_controllers(
     *,
     has_policy: bool = False,
     ca_text: str = "",
-    signing_ca: Pair | None = None,
+    signing_ca: SigningAuthority | None = None,
 ) -> ControllerManager:
     """Start the controllers, and return their manager, which the caller stops.
 
     has_policy  whether the store has RBAC's bootstrap policy, which is not created then
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
-    signing_ca  files of the server's own CA; None without HTTPS
+    signing_ca  the CA of the cluster; None if it has none
 
     Raises StorageError, StatusError.
     """

@@ -14,14 +14,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import finalizers_of, metadata_of
 from kapiserver.api.conditions import set_condition, without_condition
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
+from kapiserver.clusters.client_ca import PemAuthority, is_usable, new_client_ca
 from kapiserver.clusters.cluster_kind import (
     CLUSTERS,
     FINALIZER,
@@ -38,6 +40,7 @@ from kapiserver.clusters.credentials import (
     belongs_to,
     credentials_of,
     new_secret,
+    with_client_ca,
 )
 from kapiserver.clusters.end_users import problem_of_issuers
 from kapiserver.clusters.open_clusters import OpenClusters
@@ -67,12 +70,14 @@ class ClusterSpace(Struct, frozen=True, kw_only=True):
     root        the prefix of all their keys; the next segment is the uid of a cluster
     url         the URL of the server
     templates   the templates of the store
+    client_root the root of the CAs of client certificates; None if there are none
     """
 
     kv: KV
     root: str
     url: str
     templates: Templates
+    client_root: PemAuthority | None
 
 
 class ClusterController(Controller[str]):
@@ -200,21 +205,41 @@ class ClusterController(Controller[str]):
         )
 
     async def credentials(self, record: ClusterRecord) -> Credentials:
-        """Return the credentials of a cluster; new ones if their Secret was deleted. Raises
-        StatusError, ValueError."""
+        """Return the credentials of a cluster; new ones if their Secret was deleted, and a new CA
+        of client certificates if it is missing or unusable. Raises StatusError, ValueError."""
         try:
             secret = await self._secrets.get(record.name)
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
             secret = await self._create_secret(record)
-        return credentials_of(secret)
+        credentials, root = credentials_of(secret), self._space.client_root
+        if root is None:
+            return replace(credentials, client_ca=None)
+        if is_usable(credentials.client_ca, root, datetime.now(UTC)):
+            return credentials
+        return await self._renew_client_ca(record, root)
+
+    async def _renew_client_ca(self, record: ClusterRecord, root: PemAuthority) -> Credentials:
+        client_ca = new_client_ca(record.uid, root, datetime.now(UTC))
+
+        def renewed(secret: Tree) -> Tree:
+            is_done = is_usable(credentials_of(secret).client_ca, root, datetime.now(UTC))
+            return secret if is_done else with_client_ca(secret, client_ca)
+
+        await update_object(self._secrets, record.name, renewed)
+        return credentials_of(await self._secrets.get(record.name))
+
+    def _new_secret(self, record: ClusterRecord) -> Tree:
+        root = self._space.client_root
+        client_ca = root and new_client_ca(record.uid, root, datetime.now(UTC))
+        return new_secret(record, client_ca)
 
     async def _create_secret(self, record: ClusterRecord) -> Tree:
         """Create the Secret of a cluster, and return it; one of an earlier cluster of the name is
         deleted first."""
         try:
-            return await self._secrets.create(new_secret(record))
+            return await self._secrets.create(self._new_secret(record))
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -222,7 +247,7 @@ class ClusterController(Controller[str]):
         if belongs_to(secret, record):
             return secret
         await delete_object(self._secrets, record.name)
-        return await self._secrets.create(new_secret(record))
+        return await self._secrets.create(self._new_secret(record))
 
     # Deleted clusters.
 

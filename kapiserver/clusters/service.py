@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.cluster import Cluster, open_cluster
+from kapiserver.clusters.client_ca import ROOT_NAMESPACE, PemAuthority, ensure_root
 from kapiserver.clusters.cluster_kind import (
     CLUSTERS,
     DEFINITION,
@@ -104,12 +105,26 @@ class LogicalClusters:
         self._started = asyncio.Event()
         self._tasks = BackgroundTasks[None]()
 
-    async def start(self, url: str) -> ClusterController:
+    async def start(self, url: str, trust: Callable[[str], None] | None) -> ClusterController:
         """Create what the management cluster needs, and start the controller, which the caller
-        stops. `url` is that of the server. Raises StorageError, StatusError."""
+        stops. `url` is that of the server, and `trust` lets TLS accept client certificates of a CA;
+        None without HTTPS. Raises StorageError, StatusError."""
         context = apiserver_context(self._management.server, "cluster-controller")
         await _install(context)
-        space = ClusterSpace(kv=self.store, root=self._root, url=url, templates=self._templates)
+        client_root: PemAuthority | None = None
+        if trust is not None:
+            client_root = await ensure_root(
+                context.resource("v1", "secrets", namespace=ROOT_NAMESPACE)
+            )
+            if client_root is not None:
+                trust(client_root.certificate.decode())
+        space = ClusterSpace(
+            kv=self.store,
+            root=self._root,
+            url=url,
+            templates=self._templates,
+            client_root=client_root,
+        )
         controller = self._controller = ClusterController(context, space, self._open_clusters)
         controller.start()
         await controller.wait_synced()
@@ -216,7 +231,8 @@ class LogicalClusters:
             self._schemes.setdefault(_simulates(record), scheme)
             await start_access(tenant, stack)
             tenant.server.health.finish(*SERVICE_HOOKS)
-            running = RunningCluster(tenant, functools.partial(self._start, tenant, record))
+            start = functools.partial(self._start, tenant, record, credentials.client_ca)
+            running = RunningCluster(tenant, start)
             stack.push_async_callback(running.stop_controllers)
             yield running
         if not users or self._newest(record) is None:
@@ -242,13 +258,20 @@ class LogicalClusters:
         except BadConfiguration:
             return None
 
-    async def _start(self, tenant: Cluster, record: ClusterRecord) -> ControllerManager:
+    async def _start(
+        self, tenant: Cluster, record: ClusterRecord, client_ca: PemAuthority | None
+    ) -> ControllerManager:
         """Start the controllers of a cluster. A row says that it may have work, until it rests: the
         next server opens it if this one is killed."""
         with suppress(KeyExists):
             await self.store.create(self._mark_of(record), b"open")
         has_policy = record.template == self._templates.current
-        return await start_controllers(tenant, has_policy=has_policy, ca_text=self._ca_text)
+        return await start_controllers(
+            tenant,
+            has_policy=has_policy,
+            ca_text=self._ca_text,
+            signing_ca=client_ca,
+        )
 
     def _mark_of(self, record: ClusterRecord) -> str:
         return f"{self._marks}{record.uid}"

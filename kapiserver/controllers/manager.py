@@ -9,11 +9,10 @@ import asyncio
 from collections.abc import Sequence
 
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 from kapiserver.controllers.descriptor import ControllerDescriptor, Scope
-from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.context import ControllerContext, SigningAuthority
 from kapiserver.controllers.loop.controller import AnyController
 from kapiserver.controllers.loop.leader import LeaderElector, leases_of_controllers
 from kapiserver.controllers.loop.shared_metadata import SharedMetadata
@@ -26,7 +25,7 @@ class ControllerManager:
     """The controllers of one server; `start` it once, `stop` it once.
 
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
-    signing_ca  files of the server's own CA; None without HTTPS
+    signing_ca  the CA of the cluster; None if it has none
     registry    the controllers that there are
     has_policy  whether the store has the bootstrap policy of RBAC already
     """
@@ -36,7 +35,7 @@ class ControllerManager:
         server: Server,
         *,
         ca_text: str,
-        signing_ca: Pair | None = None,
+        signing_ca: SigningAuthority | None = None,
         registry: Sequence[ControllerDescriptor] = REGISTRY,
         has_policy: bool = False,
     ) -> None:
@@ -120,7 +119,7 @@ class ControllerGroup:
         descriptors: Sequence[ControllerDescriptor],
         *,
         ca_text: str,
-        signing_ca: Pair | None,
+        signing_ca: SigningAuthority | None,
     ) -> None:
         self.descriptors = descriptors
         self._server = server

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from kapiserver.api.certificates import pem, signer_rules
 from kapiserver.apiserver.config import Config
-from kapiserver.controllers.certificates.certificate_authority import load_authority
+from kapiserver.controllers.certificates.certificate_authority import FileAuthority, load_authority
 from kapiserver.controllers.certificates.csr_signing import check_signing_files, sign_request
 from tests.controllers.signing import (
     ADDRESS,
@@ -105,7 +105,7 @@ def test_authorities(key, tmp_path):
     files = write_ca(tmp_path / "ca", key)
     names = (URI, ADDRESS, x509.RegisteredID(UID), MAIL, DNS)
     spec = spec_of("legacy-unknown", subject("a"), names, ("any", "s/mime", "crl sign"))
-    pem = sign_request(files, spec, timedelta(days=1), NOW)
+    pem = sign_request(FileAuthority(files), spec, timedelta(days=1), NOW)
     certificate = x509.load_pem_x509_certificate(pem)
     certificate.verify_directly_issued_by(load_authority(files).certificate)
     assert list(extension(certificate, x509.SubjectAlternativeName)) == [DNS, MAIL, ADDRESS, URI]
@@ -122,19 +122,21 @@ def test_signature(tmp_path):
     changed = base64.encodebytes(block.content[:-1] + bytes([block.content[-1] ^ 1])).decode()
     text = f"-----BEGIN {block.type}-----\n{changed}-----END {block.type}-----\n"
     spec["request"] = base64.b64encode(text.encode()).decode()
+    authority = FileAuthority(write_ca(tmp_path / "ca"))
     with pytest.raises(signer_rules.InvalidRequest, match="unable to verify"):
-        sign_request(write_ca(tmp_path / "ca"), spec, timedelta(days=1), NOW)
+        sign_request(authority, spec, timedelta(days=1), NOW)
 
 
 def test_expiry(tmp_path):
     """No certificate outlives its CA; an expired CA signs nothing."""
     files = write_ca(tmp_path / "ca", days=2)
     spec = spec_of(CLIENT, subject("a"))
-    pem = sign_request(files, spec, timedelta(days=300), NOW)
+    pem = sign_request(FileAuthority(files), spec, timedelta(days=300), NOW)
     certificate = x509.load_pem_x509_certificate(pem)
     assert certificate.not_valid_after_utc == NOW + timedelta(days=2)
+    authority = FileAuthority(files)
     with pytest.raises(ValueError, match="the signer has expired"):
-        sign_request(files, spec, timedelta(days=1), NOW + timedelta(days=2))
+        sign_request(authority, spec, timedelta(days=1), NOW + timedelta(days=2))
 
 
 def test_files(tmp_path):

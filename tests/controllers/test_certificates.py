@@ -17,6 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import serve
+from kapiserver.controllers.certificates.certificate_authority import FileAuthority
 from kapiserver.controllers.certificates.csr_cleaner import is_obsolete
 from kapiserver.controllers.certificates.csr_signing import sign_request
 from kapiserver.controllers.certificates.trust_bundle_publisher import SIGNER
@@ -250,7 +251,7 @@ def signing_request(*conditions, certificate="", created=NOW):
 
 def issued_certificate(folder, duration):
     files = write_ca(folder / "ca")
-    pem = sign_request(files, spec_of(CLIENT, subject("a")), duration, NOW)
+    pem = sign_request(FileAuthority(files), spec_of(CLIENT, subject("a")), duration, NOW)
     return base64.b64encode(pem).decode()
 
 

@@ -159,10 +159,21 @@ def _certificate(parts: Parts) -> Authenticator | None:
     if config.serving.secure_port is None:
         return None
     files = client_authority_files(config)
-    authorities = ClientAuthorities(files) if files else None
-    accept_unknown = config.authentication.requestheader_client_ca_file is None
+    # TLS trusts the CA of logical clusters, too, whose users are nobody here.
+    has_others = config.logical_clusters.enable_logical_clusters
+    authorities = ClientAuthorities(files) if files or has_others else None
+    accept_unknown = config.authentication.requestheader_client_ca_file is None and not has_others
     return CertificateAuthenticator(
         authorities, parts.clock, accept_unknown=accept_unknown, metrics=parts.metrics
+    )
+
+
+def _certificate_of(parts: Parts, client_ca: str) -> Authenticator:
+    """Return the authenticator of certificates that the CA in a PEM text has signed."""
+    authorities = ClientAuthorities([])
+    authorities.trust(client_ca)
+    return CertificateAuthenticator(
+        authorities, parts.clock, accept_unknown=False, metrics=parts.metrics
     )
 
 
@@ -187,12 +198,14 @@ class Access(Struct, frozen=True, kw_only=True):
 
     signing_key     PEM of the key that signs the tokens of its service accounts
     users           users by their bearer tokens
+    client_ca       PEM of the CA of client certificates that name other users; "": no others
     issuers         a valid AuthenticationConfiguration with issuers of other users; None: no others
     fallback        asked about a request whose credentials no authenticator accepts
     """
 
     signing_key: bytes
     users: Mapping[str, User]
+    client_ca: str = ""
     issuers: Tree | None = None
     fallback: Authenticator
 
@@ -229,6 +242,8 @@ class Authentication:
             token for factory in _TOKENS if (token := factory(parts)) is not None
         ]
         if access is not None:
+            if access.client_ca:
+                requests.append(_certificate_of(parts, access.client_ca))
             users = TokenFileAuthenticator(access.users, tokens.audiences)
             token_authenticators = [users, *token_authenticators]
             if access.issuers is not None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from kapiserver.api.certificates.keys import encode_key, is_self_signed, public_key_of
-from kapiserver.api.certificates.signer_rules import InvalidRequest, RequestContent
+from kapiserver.api.certificates.signer_rules import SIGNERS, InvalidRequest, RequestContent
 from kapiserver.apiserver.serving.tls.settings import Pair
 
 if TYPE_CHECKING:
@@ -102,6 +103,13 @@ class CertificateAuthority(Struct, frozen=True):
             raise InvalidRequest(f"failed to sign certificate: {error}") from None
         return certificate.public_bytes(Encoding.PEM)
 
+    def sign_authority(self, builder: x509.CertificateBuilder) -> x509.Certificate:
+        """Return the certificate of a CA below this one, of a builder that lacks the issuer."""
+        builder = builder.issuer_name(self.certificate.subject)
+        for extension, critical in self._authority_key():
+            builder = builder.add_extension(extension, critical=critical)
+        return builder.sign(self.key, _hash_algorithm(self.key))
+
     def _authority_key(self) -> Iterator[tuple[x509.ExtensionType, bool]]:
         from cryptography import x509
 
@@ -115,42 +123,67 @@ class CertificateAuthority(Struct, frozen=True):
         yield authority, False
 
 
+class FileAuthority(Struct, frozen=True):
+    """A CA in two files, which are read for each request, so that a new one is used at once."""
+
+    files: Pair
+    signers: Sequence[str] = SIGNERS
+
+    def sign(self, request: RequestContent, duration: timedelta, now: datetime) -> bytes:
+        """Return a certificate for a request. Raises InvalidRequest; ValueError for unusable
+        files."""
+        return load_authority(self.files).sign(request, duration, now)
+
+
 def load_authority(files: Pair) -> CertificateAuthority:
     """Return the certificate authority of two PEM files. Raises ValueError with the words of
     kube-controller-manager."""
+    with _named_errors(f'error reading CA cert file "{files.certificate}"'):
+        certificate = _parse_certificate(files.certificate.read_bytes())
+    with _named_errors(f'error reading CA key file "{files.key}"'):
+        return CertificateAuthority(certificate, _parse_key(files.key.read_bytes(), certificate))
+
+
+def parse_authority(certificate: bytes, key: bytes) -> CertificateAuthority:
+    """Return the certificate authority of two PEM texts. Raises ValueError."""
+    parsed = _parse_certificate(certificate)
+    return CertificateAuthority(parsed, _parse_key(key, parsed))
+
+
+@contextmanager
+def _named_errors(text: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{text}: {error}") from None
+
+
+def _parse_certificate(pem: bytes) -> x509.Certificate:
     from cryptography import x509
+
+    certificates = x509.load_pem_x509_certificates(pem)
+    if len(certificates) != 1:
+        raise ValueError(f"expected 1 certificate, found {len(certificates)}")
+    return certificates[0]
+
+
+def _parse_key(pem: bytes, certificate: x509.Certificate) -> SigningKey:
+    """Return the key of a certificate."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        certificates = x509.load_pem_x509_certificates(files.certificate.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ValueError(f'error reading CA cert file "{files.certificate}": {error}') from None
-    if len(certificates) != 1:
-        raise ValueError(
-            f'error reading CA cert file "{files.certificate}": '
-            f"expected 1 certificate, found {len(certificates)}"
-        )
-    try:
-        key = load_pem_private_key(files.key.read_bytes(), None)
-    except (OSError, TypeError, ValueError, UnsupportedAlgorithm) as error:
-        raise ValueError(f'error reading CA key file "{files.key}": {error}') from None
+        key = load_pem_private_key(pem, None)
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(error) from None
     if not isinstance(
         key, ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
     ):
-        raise ValueError(f'error reading CA key file "{files.key}": unsupported type of key')
-    authority = CertificateAuthority(certificates[0], key)
-    _check_key(authority, files)
-    return authority
-
-
-def _check_key(authority: CertificateAuthority, files: Pair) -> None:
-    if public_key_of(authority.certificate) != encode_key(authority.key.public_key()):
-        raise ValueError(
-            f'error reading CA key file "{files.key}": '
-            "x509: provided PrivateKey doesn't match parent's PublicKey"
-        )
+        raise ValueError("unsupported type of key")
+    if public_key_of(certificate) != encode_key(key.public_key()):
+        raise ValueError("x509: provided PrivateKey doesn't match parent's PublicKey")
+    return key
 
 
 def is_expired(certificate_text: str, now: datetime) -> bool:

@@ -27,8 +27,11 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import ControllerManagerSettings
 from kapiserver.apiserver.serving.tls.settings import Pair
-from kapiserver.controllers.certificates.certificate_authority import load_authority
-from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.certificates.certificate_authority import (
+    FileAuthority,
+    load_authority,
+)
+from kapiserver.controllers.loop.context import ControllerContext, SigningAuthority
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.writing import update_object
@@ -47,12 +50,12 @@ class CSRSigningController(Controller[ObjectKey]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         settings = context.server.config.controller_manager
-        self._files = signing_files(settings, context.signing_ca)
+        self._authorities = _signing_authorities(settings, context.signing_ca)
         self._max_duration = timedelta(seconds=settings.cluster_signing_duration)
 
     def set_up(self) -> None:
         """Watch requests, if there is a certificate authority."""
-        if self._files:
+        if self._authorities:
             self._requests = self.watch(CERTIFICATES, REQUESTS, for_object)
 
     async def reconcile(self, key: ObjectKey) -> None:
@@ -61,14 +64,14 @@ class CSRSigningController(Controller[ObjectKey]):
         if entry is None or not _awaits_certificate(entry.tree()):
             return
         request = entry.tree()
-        files = self._files.get(value_at(request, "spec", "signerName"))
-        if files is None:
+        authority = self._authorities.get(value_at(request, "spec", "signerName"))
+        if authority is None:
             return
         now = datetime.fromtimestamp(self.clock.now(), UTC)
         duration = self._duration(value_at(request, "spec", "expirationSeconds"))
         try:
             certificate = await asyncio.to_thread(
-                sign_request, files, request["spec"], duration, now
+                sign_request, authority, request["spec"], duration, now
             )
         except InvalidRequest as error:
             message = str(error)
@@ -97,13 +100,14 @@ class CSRSigningController(Controller[ObjectKey]):
         await update_object(requests, name, change_awaiting, subresource="status", uid=uid)
 
 
-def sign_request(files: Pair, spec: Tree, duration: timedelta, now: datetime) -> bytes:
-    """Return a certificate for the spec of a request, as PEM. The files are read for each request,
-    so that a new CA is used at once. Raises InvalidRequest if the signer refuses the request, and
-    ValueError for unusable files."""
+def sign_request(
+    authority: SigningAuthority, spec: Tree, duration: timedelta, now: datetime
+) -> bytes:
+    """Return a certificate for the spec of a request, as PEM. Raises InvalidRequest if the signer
+    refuses the request, and ValueError for an unusable CA."""
     request = read_request(spec)
     check_request(spec["signerName"], request)
-    return load_authority(files).sign(request, duration, now)
+    return authority.sign(request, duration, now)
 
 
 def _awaits_certificate(request: Tree) -> bool:
@@ -130,12 +134,22 @@ def _with_failure(request: Tree, message: str) -> Tree:
     return request | {"status": {**status, "conditions": [*status["conditions"], condition]}}
 
 
-# The files of each signer.
+# The CA of each signer.
 
 
-def signing_files(settings: ControllerManagerSettings, own_ca: Pair | None) -> Mapping[str, Pair]:
-    """Return the CA of each signer. If flags name the CA of a signer, only signers with such flags
-    have one; else all have the CA of --cluster-signing-cert-file, or the server's own."""
+def _signing_authorities(
+    settings: ControllerManagerSettings, own: SigningAuthority | None
+) -> Mapping[str, SigningAuthority]:
+    """Return the CA of each signer: those that flags name, else the own one."""
+    files = _signing_files(settings)
+    if not files and own is not None:
+        return dict.fromkeys(own.signers, own)
+    return {signer: FileAuthority(pair) for signer, pair in files.items()}
+
+
+def _signing_files(settings: ControllerManagerSettings) -> Mapping[str, Pair]:
+    """Return the files of each signer that flags name. If they name those of a signer, only signers
+    with such flags have some; else all have those of --cluster-signing-cert-file."""
     specific = {
         signer: Pair(certificate=certificate, key=key)
         for signer, (certificate, key) in _specific_files(settings).items()
@@ -144,9 +158,9 @@ def signing_files(settings: ControllerManagerSettings, own_ca: Pair | None) -> M
     if specific:
         return specific
     certificate, key = settings.cluster_signing_cert_file, settings.cluster_signing_key_file
-    if certificate is not None and key is not None:
-        own_ca = Pair(certificate=certificate, key=key)
-    return {} if own_ca is None else dict.fromkeys(SIGNERS, own_ca)
+    if certificate is None or key is None:
+        return {}
+    return dict.fromkeys(SIGNERS, Pair(certificate=certificate, key=key))
 
 
 def _specific_files(
@@ -178,7 +192,7 @@ def check_signing_files(settings: ControllerManagerSettings) -> None:
     specific = any(map(all, _specific_files(settings).values()))
     if specific and settings.cluster_signing_cert_file is not None:
         raise ValueError("cannot specify default and per controller certs at the same time")
-    for signer, files in signing_files(settings, None).items():
+    for signer, files in _signing_files(settings).items():
         try:
             load_authority(files)
         except ValueError as error:

@@ -9,19 +9,34 @@ import contextlib
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
 
+from kapiserver.api.certificates.signer_rules import RequestContent
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.serving.tls.settings import Pair
 from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.controllers.loop.background_work import BackgroundWork
 from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
     from kapiserver.controllers.loop.shared_metadata import SharedMetadata
+
+
+class SigningAuthority(Protocol):
+    """Signs the requests of a cluster for certificates.
+
+    signers     whose requests it signs
+    """
+
+    @property
+    def signers(self) -> Sequence[str]: ...
+
+    def sign(self, request: RequestContent, duration: timedelta, now: datetime) -> bytes:
+        """Return a certificate for a request as PEM. Raises InvalidRequest; ValueError if the CA is
+        unusable."""
 
 
 _MAX_RESOURCES = 64
@@ -37,7 +52,7 @@ class ControllerContext:
     user        the user of the controller's requests
     manager     the field manager of its writes
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
-    signing_ca  files of the server's own CA, which signs client certificates; None without HTTPS
+    signing_ca  the CA of the cluster; None if it has none
     background  the recorders of events that were made with this context
     """
 
@@ -47,7 +62,7 @@ class ControllerContext:
     user: User
     manager: str
     ca_text: str = ""
-    signing_ca: Pair | None = None
+    signing_ca: SigningAuthority | None = None
     background: list[BackgroundWork] = field(default_factory=list)
 
     @property

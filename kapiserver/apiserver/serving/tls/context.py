@@ -50,13 +50,17 @@ def server_context(
     trusted: Sequence[Path],
     settings: TLSSettings,
     named: Sequence[NamedPair] = (),
+    added: str = "",
     http2: bool = False,
 ) -> ssl.SSLContext:
     """Return the context of a listening socket; client certificates are optional, and must be
-    signed by a CA in the `trusted` files. `http2` offers HTTP/2 before HTTP/1.1. Raises ValueError
-    for an unusable file."""
+    signed by a CA in the `trusted` files or in `added`, a PEM text. `http2` offers HTTP/2 before
+    HTTP/1.1. Raises ValueError for an unusable file or text."""
     context = _context(default, trusted, settings)
     contexts = [_named_context(index, each, trusted, settings) for index, each in enumerate(named)]
+    if added:
+        for each in (context, *contexts):
+            _trust(each, added)
     context.sni_callback = _choose_by_name(_by_name(named, contexts))
     # The context of a name negotiates the protocol with its own list.
     for each in (context, *contexts):
@@ -86,6 +90,15 @@ def _context(pair: Pair, trusted: Sequence[Path], settings: TLSSettings) -> ssl.
         except OSError as error:
             raise ValueError(f"cannot read {path}: {error}") from error
     return context
+
+
+def _trust(context: ssl.SSLContext, pem: str) -> None:
+    try:
+        context.load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError) as error:
+        raise ValueError(f"the added client CAs are unusable: {error}") from error
+    # A resumed session does not say which CA has signed its certificate.
+    context.num_tickets = 0
 
 
 def _named_context(

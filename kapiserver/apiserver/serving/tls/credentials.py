@@ -78,14 +78,16 @@ class Credentials(Struct, frozen=True, kw_only=True):
     named: tuple[NamedPair, ...]
     settings: TLSSettings
 
-    def server_context(self, *, http2: bool = False) -> ssl.SSLContext:
+    def server_context(self, *, added: str = "", http2: bool = False) -> ssl.SSLContext:
         """Return the TLS context of the listening socket; client certificates are optional.
-        `http2` offers HTTP/2 to clients. Raises ValueError for an unusable file."""
+        `added` is a PEM text of further CAs of client certificates, and `http2` offers HTTP/2 to
+        clients. Raises ValueError for an unusable file or text."""
         return server_context(
             self.serving,
             trusted=self.trusted,
             settings=self.settings,
             named=self.named,
+            added=added,
             http2=http2,
         )
 
@@ -118,9 +120,9 @@ def ensure_certificates(
         if new_ca:
             _write_ca(ca, now)
         if new_ca or not _is_usable(admin, (), now):
-            _write_leaf(admin, ca, now, subject=_name(ADMIN, ADMIN_GROUP))
+            _write_leaf(admin, ca, now, subject=subject_name(ADMIN, ADMIN_GROUP))
         if names and (new_ca or not _is_usable(serving, names, now)):
-            _write_leaf(serving, ca, now, subject=_name("kube-apiserver"), names=names)
+            _write_leaf(serving, ca, now, subject=subject_name("kube-apiserver"), names=names)
     extra_cas = (
         config.authentication.client_ca_file,
         config.authentication.requestheader_client_ca_file,
@@ -145,13 +147,15 @@ def write_serving_certificate(folder: Path, names: Sequence[str]) -> None:
     serving = Pair(certificate=folder / "tls.crt", key=folder / "tls.key")
     now = datetime.now(UTC)
     _write_ca(ca, now)
-    _write_leaf(serving, ca, now, subject=_name("extension-apiserver"), names=names, days=CA_DAYS)
+    _write_leaf(
+        serving, ca, now, subject=subject_name("extension-apiserver"), names=names, days=CA_DAYS
+    )
 
 
 def write_client_certificate(pair: Pair, ca: Pair, user: str, groups: Sequence[str]) -> None:
     """Write a client certificate of a user, signed by a CA and valid for LEAF_DAYS. Raises OSError,
     and ValueError if the key of the CA is neither RSA nor ECDSA."""
-    _write_leaf(pair, ca, datetime.now(UTC), subject=_name(user, *groups))
+    _write_leaf(pair, ca, datetime.now(UTC), subject=subject_name(user, *groups))
 
 
 def alternative_names(config: Config) -> tuple[str, ...]:
@@ -193,24 +197,35 @@ def _der_name(name: str) -> bytes:
 
 
 def _write_ca(pair: Pair, now: datetime) -> None:
-    from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _name("kapiserver-ca")
+    subject = subject_name("kapiserver-ca")
+    _write(pair, authority_builder(subject, key, now).issuer_name(subject), key, signing_key=key)
+
+
+def authority_builder(
+    subject: x509.Name,
+    key: EllipticCurvePrivateKey,
+    now: datetime,
+    *,
+    path_length: int | None = None,
+) -> x509.CertificateBuilder:
+    """Return the builder of the certificate of a CA, valid for CA_DAYS, which lacks an issuer.
+    `path_length` limits the CAs below it; None: no limit."""
+    from cryptography import x509
+
     usage = x509.KeyUsage(
         digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False,
         key_encipherment=True, data_encipherment=False, key_agreement=False,
         encipher_only=False, decipher_only=False,
     )  # fmt: skip
-    builder = (
+    return (
         _builder(subject, key, now, CA_DAYS)
-        .issuer_name(subject)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=path_length), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
-    _write(pair, builder, key, signing_key=key)
 
 
 def _write_leaf(
@@ -261,7 +276,8 @@ def _authority_key(
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject)
 
 
-def _name(common_name: str, *organizations: str) -> x509.Name:
+def subject_name(common_name: str, *organizations: str) -> x509.Name:
+    """Return the subject of a certificate."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 

@@ -27,6 +27,8 @@ class ReloadingContext(ssl.SSLContext):
     If the new files are unusable, for example because the key is not yet that of the certificate,
     an error is logged and connections use the previous ones until the files change again. A TLS
     session from before a change cannot be resumed, so a client whose CA was removed cannot return.
+
+    credentials the files
     """
 
     def __new__(cls, credentials: Credentials, *, http2: bool = False) -> ReloadingContext:  # noqa: ARG004 - of __init__
@@ -36,10 +38,24 @@ class ReloadingContext(ssl.SSLContext):
     def __init__(self, credentials: Credentials, *, http2: bool = False) -> None:
         """Load the files. `http2` offers HTTP/2 to clients. Raises ValueError for an unusable
         file."""
-        self._credentials = credentials
+        self.credentials = credentials
         self._http2 = http2
+        self._added = ""
         self._states = self._file_states()
-        self._current = credentials.server_context(http2=http2)
+        self._current = self._new_context()
+
+    def _new_context(self) -> ssl.SSLContext:
+        return self.credentials.server_context(added=self._added, http2=self._http2)
+
+    def trust(self, pem: str) -> None:
+        """Accept client certificates of the CAs in a PEM text, too. The authenticator decides for
+        whom they count. Raises ValueError for an unusable text."""
+        self._added = pem
+        try:
+            self._current = self._new_context()
+        except ValueError:
+            self._added = ""
+            raise
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
         """Return the TLS layer of a new connection; asyncio and uvloop call this for each."""
@@ -51,14 +67,14 @@ class ReloadingContext(ssl.SSLContext):
         """Load the files again, even if they look unchanged. Logs an unusable file."""
         self._states = self._file_states()
         try:
-            self._current = self._credentials.server_context(http2=self._http2)
+            self._current = self._new_context()
         except ValueError as error:
             _log.error("the changed certificates are not used: %s", error)
         else:
-            _log.info("loaded %s and the client CAs again", self._credentials.serving.certificate)
+            _log.info("loaded %s and the client CAs again", self.credentials.serving.certificate)
 
     def _file_states(self) -> tuple[_FileState, ...]:
-        return tuple(map(_state, self._credentials.files()))
+        return tuple(map(_state, self.credentials.files()))
 
 
 def _state(path: Path) -> _FileState:

@@ -365,17 +365,27 @@ async def test_layouts(opened: Open, tables: str) -> None:
 
 
 async def test_an_older_layout(opened: Open, tables: str) -> None:
-    """The functions of an older layout are replaced, and the objects stay; a server that was open
-    before goes on."""
+    """The functions and the index of an older layout are replaced, and the objects stay; a server
+    that was open before goes on."""
     async with opened() as older:
         await older.create("/a/x", b"")
         await run_sql(f"DROP FUNCTION {tables}.write_batch")
+        await run_sql(f"DROP INDEX {tables}.log_by_replaced_key")
+        await run_sql(f"CREATE INDEX log_by_key ON {tables}.log (key, revision DESC)")
         await run_sql(f"UPDATE {tables}.layout SET version = 1")
         async with opened() as view:
             await view.create("/a/y", b"")
             await older.create("/a/z", b"")
             assert len((await view.range("/a/")).items) == 3
     assert await run_sql(f"SELECT version FROM {tables}.layout") == [(LAYOUT,)]
+    indexes = await run_sql(
+        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = $1::regclass",
+        f"{tables}.log",
+    )
+    assert {str(name).partition(".")[2] for (name,) in indexes} == {
+        "log_pkey",
+        "log_by_replaced_key",
+    }
 
 
 async def test_a_changed_row_is_found(opened: Open, tables: str) -> None:

@@ -9,6 +9,10 @@
     compaction  one row: the revision below which history is compacted
     layout      one row: the version of the layout
 
+The version of a key at a revision is that in `current`, if it is not newer, else `previous` of the
+first newer version. So the log needs an index by key of those rows alone that replaced a version
+(`log_by_replaced_key`), and a create adds to two indexes, not to three.
+
 Keys are `bytea`, which PostgreSQL compares byte by byte: no collation changes their order, and a
 range may begin at a key with a zero byte. The schema holds nothing else, so one role that owns the
 schema is all the rights that a store needs.
@@ -20,13 +24,15 @@ revision than it expects, then a row of place 0 with the revision before the fir
 waits for a writer and no writer waits for it.
 
     layout        what happens                              next layout
-    none          all is created                            3
-    1, 2          the functions are created or replaced     3
-    3             nothing                                   3
-    4 and later   `Refused` is raised                       as it is; of a newer kapiserver
+    none          all is created                            4
+    1, 2, 3       functions are created or replaced, and    4
+                  the index `log_by_key` too
+    4             nothing                                   4
+    5 and later   `Refused` is raised                       as it is; of a newer kapiserver
 
 Servers of an older version that run meanwhile go on with the functions of a newer one, and with
-`apply_writes`, which layouts 1 and 2 have instead of `write_batch`.
+`apply_writes`, which layouts 1 and 2 have instead of `write_batch`. Without `log_by_key` their
+lists at an older revision sort all versions of their keys.
 """
 
 from __future__ import annotations
@@ -35,7 +41,7 @@ import asyncpg
 
 from kapiserver.storage.errors import Refused
 
-LAYOUT = 3
+LAYOUT = 4
 
 _MIGRATION_LOCK = 0x6B617069  # "kapi"
 """The key of the advisory lock that servers which start at the same time take in turn."""
@@ -56,7 +62,6 @@ CREATE TABLE {schema}.log (
     toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 5000,
     toast.autovacuum_vacuum_cost_delay = 0
 );
-CREATE INDEX log_by_key ON {schema}.log (key, revision DESC) INCLUDE (deleted);
 CREATE TABLE {schema}.current (key bytea PRIMARY KEY, revision bigint NOT NULL) WITH (
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000
 );
@@ -68,6 +73,11 @@ CREATE TABLE {schema}.layout (version integer NOT NULL);
 INSERT INTO {schema}.state VALUES (1);
 INSERT INTO {schema}.compaction VALUES (0);
 INSERT INTO {schema}.layout VALUES (0);
+"""
+_INDEX = """
+DROP INDEX IF EXISTS {schema}.log_by_key;
+CREATE INDEX IF NOT EXISTS log_by_replaced_key
+    ON {schema}.log (key, revision) INCLUDE (previous) WHERE previous > 0;
 """
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION {schema}.write_batch(
@@ -84,39 +94,53 @@ BEGIN
     UPDATE {schema}.state SET revision = revision + size RETURNING revision - size INTO before;
     -- A statement after the lock sees all that earlier writers committed.
     RETURN QUERY
-    WITH compared AS (
-        SELECT write.*, coalesce(c.revision, 0) AS current_revision,
-            CASE WHEN coalesce(c.revision, 0) = expected THEN
-                before + count(*) FILTER (WHERE coalesce(c.revision, 0) = expected)
-                    OVER (ORDER BY place ROWS UNBOUNDED PRECEDING)
-            END AS revision
-        FROM unnest(keys, contents, expected, expires, checksums)
-            WITH ORDINALITY AS write (key, content, expected, expires, checksum, place)
-        LEFT JOIN {schema}.current c ON c.key = write.key
-    ), applied AS NOT MATERIALIZED (
-        SELECT * FROM compared WHERE revision IS NOT NULL
-    ), logged AS (
-        INSERT INTO {schema}.log (revision, key, previous, deleted, checksum, value)
-        SELECT revision, key, current_revision, content IS NULL, checksum, content FROM applied
-    ), put AS (
-        INSERT INTO {schema}.current (key, revision)
-        SELECT key, revision FROM applied WHERE content IS NOT NULL
-        ON CONFLICT (key) DO UPDATE SET revision = excluded.revision
-    ), removed AS (
-        DELETE FROM {schema}.current c USING applied a WHERE c.key = a.key AND a.content IS NULL
-    ), expiring AS (
-        INSERT INTO {schema}.expiry SELECT revision, expires FROM applied WHERE expires > 0
-    )
-    SELECT place, current_revision, CASE WHEN expected > 0 THEN
-        (SELECT l.value FROM {schema}.log l WHERE l.revision = compared.current_revision)
-    END FROM compared WHERE revision IS NULL;
+    SELECT place, coalesce(c.revision, 0), CASE WHEN write.expected > 0 THEN
+        (SELECT l.value FROM {schema}.log l WHERE l.revision = c.revision)
+    END
+    FROM unnest(keys, expected) WITH ORDINALITY AS write (key, expected, place)
+    LEFT JOIN {schema}.current c ON c.key = write.key
+    WHERE coalesce(c.revision, 0) <> write.expected;
 
     GET DIAGNOSTICS failed = ROW_COUNT;
     IF failed > 0 THEN
-        UPDATE {schema}.state SET revision = before + size - failed;
+        size := size - failed;
+        UPDATE {schema}.state SET revision = before + size;
+        -- Only the others remain in the arrays.
+        SELECT array_agg(write.key ORDER BY place), array_agg(content ORDER BY place),
+            array_agg(write.expected ORDER BY place), array_agg(write.expires ORDER BY place),
+            array_agg(checksum ORDER BY place)
+        INTO keys, contents, expected, expires, checksums
+        FROM unnest(keys, contents, expected, expires, checksums)
+            WITH ORDINALITY AS write (key, content, expected, expires, checksum, place)
+        LEFT JOIN {schema}.current c ON c.key = write.key
+        WHERE coalesce(c.revision, 0) = write.expected;
     END IF;
-    IF failed < size THEN
-        PERFORM pg_notify({channel}, (before + size - failed)::text);
+    IF size > 0 THEN
+        INSERT INTO {schema}.log (revision, key, previous, deleted, checksum, value)
+        SELECT before + place, key, expected, content IS NULL, checksum, content
+        FROM unnest(keys, contents, expected, checksums)
+            WITH ORDINALITY AS write (key, content, expected, checksum, place);
+        IF 0 = ANY (expected) THEN
+            INSERT INTO {schema}.current (key, revision) SELECT key, before + place
+            FROM unnest(keys, expected) WITH ORDINALITY AS write (key, expected, place)
+            WHERE write.expected = 0;
+        END IF;
+        IF 0 < ANY (expected) THEN
+            UPDATE {schema}.current c SET revision = before + place
+            FROM unnest(keys, contents, expected)
+                WITH ORDINALITY AS write (key, content, expected, place)
+            WHERE c.key = write.key AND write.expected > 0 AND content IS NOT NULL;
+        END IF;
+        IF array_position(contents, NULL) IS NOT NULL THEN
+            DELETE FROM {schema}.current c USING unnest(keys, contents) AS write (key, content)
+            WHERE c.key = write.key AND content IS NULL;
+        END IF;
+        IF 0 < ANY (expires) THEN
+            INSERT INTO {schema}.expiry SELECT before + place, write.expires
+            FROM unnest(expires) WITH ORDINALITY AS write (expires, place)
+            WHERE write.expires > 0;
+        END IF;
+        PERFORM pg_notify({channel}, (before + size)::text);
     END IF;
     place := 0;
     revision := before;
@@ -175,7 +199,7 @@ async def _update(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
         await connection.execute(_TABLES.format(**names))
     if version < LAYOUT:
-        await connection.execute(_FUNCTIONS.format(**names))
+        await connection.execute((_INDEX + _FUNCTIONS).format(**names))
         await connection.execute(f"UPDATE {quoted(schema)}.layout SET version = {LAYOUT}")
 
 

@@ -51,11 +51,13 @@ LEFT JOIN {schema}.current c ON c.key = $1
 LEFT JOIN {schema}.log l ON l.revision = c.revision
 """
 _GET_AT_REVISION = """
-SELECT s.revision AS newest, k.revision AS compacted, l.*
-FROM {schema}.state s CROSS JOIN {schema}.compaction k LEFT JOIN LATERAL (
-    SELECT key, revision, value, checksum FROM {schema}.log
-    WHERE key = $1 AND revision <= $2 ORDER BY revision DESC LIMIT 1
-) l ON true
+SELECT s.revision AS newest, k.revision AS compacted, l.key, l.revision, l.value, l.checksum
+FROM {schema}.state s CROSS JOIN {schema}.compaction k LEFT JOIN (
+    SELECT revision FROM {schema}.current WHERE key = $1 AND revision <= $2
+    UNION ALL
+    SELECT previous FROM {schema}.log
+    WHERE key = $1 AND revision > $2 AND previous > 0 AND previous <= $2
+) version ON true LEFT JOIN {schema}.log l ON l.revision = version.revision
 """
 _PAGE = f"""
 SELECT {_SNAPSHOT}, {{count}} AS number, c.key, l.revision, l.value, l.checksum
@@ -63,14 +65,21 @@ FROM {{schema}}.current c JOIN {{schema}}.log l ON l.revision = c.revision
 WHERE c.key >= $1 AND c.key < $2 ORDER BY c.key LIMIT $3
 """
 _COUNT = "(SELECT count(*) FROM {schema}.current WHERE key >= $1 AND key < $2)"
-# PostgreSQL reads the newest version of each key from the index alone, then the rows of the page.
+# The versions that are still current, and those that were replaced since. Each part walks an index
+# as far as the page may reach.
 _PAGE_AT_REVISION = f"""
 SELECT {_SNAPSHOT}, {{count}} AS number, l.key, l.revision, l.value, l.checksum
 FROM (
-    SELECT DISTINCT ON (key) key, revision, deleted FROM {{schema}}.log
-    WHERE key >= $1 AND key < $2 AND revision <= $4 ORDER BY key, revision DESC
-) newest JOIN {{schema}}.log l ON l.revision = newest.revision
-WHERE NOT newest.deleted ORDER BY newest.key LIMIT $3
+    (
+        SELECT key, revision FROM {{schema}}.current
+        WHERE key >= $1 AND key < $2 AND revision <= $4 ORDER BY key LIMIT $3
+    ) UNION ALL (
+        SELECT key, previous FROM {{schema}}.log
+        WHERE key >= $1 AND key < $2 AND revision > $4 AND previous > 0 AND previous <= $4
+        ORDER BY key LIMIT $3
+    ) ORDER BY key LIMIT $3
+) version JOIN {{schema}}.log l ON l.revision = version.revision
+ORDER BY version.key
 """
 # The current count, minus the keys created since, plus the keys deleted since.
 _COUNT_AT_REVISION = f"""({_COUNT} - (

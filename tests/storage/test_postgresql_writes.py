@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
 from kapiserver.storage.errors import Conflict, KeyExists
-from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.kv.contract import KeyValue, Revision
 from tests.storage.postgresql_server import binaries
 from tests.storage.postgresqlkit import Open, opened, schema, tables
 from tests.storage.recorder import Recorder
@@ -55,3 +58,45 @@ async def test_a_batch_of_which_some_writes_fail(opened: Open) -> None:
         assert isinstance(failed[1], Conflict)
         assert (failed[1].current, failed[1].value) == (old + 1, b"3")
         assert await view.create("/a/after", b"") == old + 3
+
+
+async def test_random_batches(opened: Open) -> None:
+    """Of batches of creates, updates and deletions, some of which fail, each revision is as a model
+    says: every list, page and object of it."""
+    chance = random.Random(30)
+    keys = [f"/a/{number}" for number in range(8)]
+    state: dict[str, KeyValue] = {}
+    async with opened() as view:
+        states = {await view.current_revision(): state}
+        for _ in range(40):
+            works: list[tuple[str, bytes | None, Coroutine[Any, Any, Revision]]] = []
+            for key in chance.sample(keys, 5):
+                value = chance.randbytes(3)
+                known = state[key].revision if key in state else Revision(0)
+                expected = Revision(chance.choice([known, known, known, known + 1]))
+                if not expected:
+                    works.append((key, value, view.create(key, value)))
+                elif chance.random() < 0.3:
+                    works.append((key, None, view.delete(key, expected=expected)))
+                else:
+                    works.append((key, value, view.update(key, value, expected=expected)))
+            outcomes = await asyncio.gather(*(work for *_, work in works), return_exceptions=True)
+            for (key, value, _), revision in zip(works, outcomes, strict=True):
+                if isinstance(revision, BaseException):
+                    assert isinstance(revision, Conflict | KeyExists)
+                    continue
+                states[revision] = state = dict(state)
+                if value is None:
+                    del state[key]
+                else:
+                    state[key] = KeyValue(key, value, revision)
+        for revision, past in states.items():
+            expected_items = [past[key] for key in sorted(past)]
+            page = await view.range("/a/", revision=revision)
+            assert list(page.items) == expected_items
+            page = await view.range("/a/", revision=revision, start="/a/2", limit=2)
+            later = [item for item in expected_items if item.key >= "/a/2"]
+            assert list(page.items) == later[:2]
+            assert page.remaining == len(later[2:])
+            for key in keys:
+                assert (await view.get(key, revision=revision)).item == past.get(key)

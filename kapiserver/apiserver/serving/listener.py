@@ -149,6 +149,7 @@ class Listener:
     def connection_made(self, connection: _Connection) -> None:
         """Track a connection; abort one that arrives after `drain` has closed the others."""
         self.connections.add(connection)
+        self._all_closed.clear()
         if self._drained:
             connection.abort()
         elif self._dispatcher.draining:

@@ -15,12 +15,15 @@ from kapiserver.apiserver.serving.connection_limits import SMALL_HEADER_BYTES
 from kapiserver.apiserver.serving.http1 import exchange as http_exchange
 from kapiserver.apiserver.serving.http1.request_body import UNREAD_BYTES
 from kapiserver.apiserver.serving.listener import Listener
+from kapiserver.apiserver.user import ANONYMOUS
 from tests.apiserver.serving.listenerkit import (
     FRONT,
     OUTCOMES,
     Watch,
     get_request,
+    handle,
     listening,
+    refuse,
     send_once,
 )
 
@@ -203,6 +206,42 @@ def test_connection_after_drain() -> None:
                 writer.close()
 
     assert asyncio.run(connect()) == b""
+
+
+class _LateConnection:
+    """A connection that closes in the next turn of the event loop when it is stopped."""
+
+    awaits_head = False
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.is_aborted = False
+
+    def shut_down(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        asyncio.get_running_loop().call_soon(self._listener.connection_lost, self)
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def test_drain_waits_for_late_connections() -> None:
+    """A connection that comes when all others are closed, while the server drains, gets time to
+    close."""
+
+    async def drain() -> bool:
+        listener = Listener(handle, refuse, user=ANONYMOUS)
+        await listener.finish_requests(0, 0)
+        first, late = _LateConnection(listener), _LateConnection(listener)
+        listener.connection_made(first)
+        listener.connection_lost(first)
+        listener.connection_made(late)
+        await listener.drain(1)
+        return late.is_aborted
+
+    assert not asyncio.run(drain())
 
 
 def test_drain_finishes_requests() -> None:

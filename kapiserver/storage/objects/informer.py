@@ -104,14 +104,15 @@ class Informer:
         return self._subscribe(InformerSubscription(self, deliver, in_slices=False))
 
     async def trees(self, change: ObjectChange) -> list[tuple[Entry, Tree]]:
-        """Return the trees of the large objects of a change, decoded in a thread. Objects that
-        cannot be decoded are left out."""
+        """Return the trees of the objects of a change that are slow to decode, decoded in a thread.
+        Objects that cannot be decoded are left out."""
         trees = []
         for entry in (change.old, change.new):
-            if entry is not None and entry.is_large and entry.cached_tree is None:
+            if entry is not None and entry.is_slow_to_decode:
                 run = self._offloader.run_in_thread
                 with suppress(Corrupt):  # the handler gets the error
-                    tree = await run(entry.codec.tree, entry)
+                    tree = await run(entry.codec.tree, entry, limited=entry.is_large)
+                    entry.codec.is_tree_loaded = True
                     trees.append((entry, tree))
         return trees
 
@@ -253,7 +254,7 @@ class InformerSubscription(Subscription):
         cache."""
         self._pending: list[ObjectChange] = []
         self._undecoded: deque[ObjectChange] = deque()
-        """The first change with a large object, and all later changes."""
+        """The first change with an object that is slow to decode, and all later changes."""
         self._decoding: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._synced = asyncio.Event()
@@ -274,7 +275,7 @@ class InformerSubscription(Subscription):
     @property
     def is_current(self) -> bool:
         """Whether the handler has received every change that the informer has: it is synced, and no
-        large object is being decoded."""
+        object is being decoded."""
         return self.synced and self._decoding is None
 
     async def wait_current(self) -> None:
@@ -304,8 +305,8 @@ class InformerSubscription(Subscription):
                 self._deliver(changes)
 
     def take(self, changes: Sequence[ObjectChange], *, need_decoding: bool) -> None:
-        """Deliver changes; called by the informer. Large objects, which `need_decoding`, are
-        decoded in a thread first if the handler takes changes one by one."""
+        """Deliver changes; called by the informer. Objects that `need_decoding` are decoded in a
+        thread first if the handler takes changes one by one."""
         if self._view is not None:
             self._pending.extend(changes)
         elif self._in_slices and (self._undecoded or need_decoding):
@@ -317,7 +318,7 @@ class InformerSubscription(Subscription):
             self._deliver(changes)
 
     async def _decode(self) -> None:
-        """Deliver the changes with large objects, and those behind them."""
+        """Deliver the changes with objects that are slow to decode, and those behind them."""
         while self._undecoded:
             change = self._undecoded[0]
             trees = await self.informer.trees(change)
@@ -335,7 +336,7 @@ class InformerSubscription(Subscription):
             entry.drop_tree()
 
     async def wait_decoded(self) -> None:
-        """Wait until the changes with large objects are delivered."""
+        """Wait until the changes whose objects are being decoded are delivered."""
         while self._decoding is not None:
             await asyncio.wait([self._decoding])
 
@@ -383,8 +384,8 @@ class InformerSubscription(Subscription):
 
 def _needs_decoding(change: ObjectChange) -> bool:
     old, new = change.old, change.new
-    return (old is not None and old.is_large and old.cached_tree is None) or (
-        new is not None and new.is_large and new.cached_tree is None
+    return (old is not None and old.is_slow_to_decode) or (
+        new is not None and new.is_slow_to_decode
     )
 
 

@@ -31,16 +31,16 @@ WORKERS = 2
 
 
 @pytest.fixture
-def etcd() -> Iterator[Member]:
+def own_etcd() -> Iterator[Member]:
     """A member of one test."""
     with running_member() as member:
         yield member
 
 
 @pytest.fixture
-def multi_worker_server(tmp_path: Path, etcd: Member) -> Iterator[Server]:
+def multi_worker_server(tmp_path: Path, own_etcd: Member) -> Iterator[Server]:
     """A server of several processes."""
-    with serving(tmp_path / "many", etcd, "/registry", f"--workers={WORKERS}") as server:
+    with serving(tmp_path / "many", own_etcd, "/registry", f"--workers={WORKERS}") as server:
         yield server
 
 
@@ -64,14 +64,14 @@ def test_workers_are_one_server(multi_worker_server: Server, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_limits_hold_for_all_workers(tmp_path: Path, etcd: Member) -> None:
+def test_limits_hold_for_all_workers(tmp_path: Path, own_etcd: Member) -> None:
     """No more requests are in flight than the flag says, whatever workers they reach."""
     tokens = tmp_path / "tokens.csv"
     tokens.write_text("jane,jane,1\n")
     limits = ("--enable-priority-and-fairness=false", f"--max-mutating-requests-inflight={WORKERS}")
     access = (f"--token-auth-file={tokens}", "--authorization-mode=AlwaysAllow")
     flags = (f"--workers={WORKERS}", *limits, *access)
-    with serving(tmp_path / "many", etcd, "/registry", *flags) as server, ExitStack() as stack:
+    with serving(tmp_path / "many", own_etcd, "/registry", *flags) as server, ExitStack() as stack:
         wait_for_workers(server, WORKERS)
         unfinished = [stack.enter_context(unfinished_post(server, "jane")) for _ in range(12)]
         refused = readable_sockets(unfinished, at_least=len(unfinished) - WORKERS)
@@ -138,9 +138,9 @@ def test_rolling_restart_of_workers(multi_worker_server: Server) -> None:
     load.check(multi_worker_server)
 
 
-def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None:
+def test_workers_end_with_their_supervisor(tmp_path: Path, own_etcd: Member) -> None:
     """Workers stop when their supervisor is killed."""
-    multi_worker_server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
+    multi_worker_server = start(tmp_path, f"--etcd-servers={own_etcd.url}", f"--workers={WORKERS}")
     pids = workers(multi_worker_server)
     multi_worker_server.process.kill()
     multi_worker_server.process.wait()
@@ -152,7 +152,7 @@ def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None
 
 @pytest.mark.slow
 def test_workers_that_cannot_start(
-    tmp_path: Path, multi_worker_server: Server, etcd: Member
+    tmp_path: Path, multi_worker_server: Server, own_etcd: Member
 ) -> None:
     """Workers fail to start with a reason over the embedded store, on a used port, and without
     etcd."""
@@ -160,17 +160,17 @@ def test_workers_that_cannot_start(
     unreachable_etcd = f"--etcd-servers=http://127.0.0.1:{free_port()}"
     for flags, message in (
         ([], "--workers above 1 needs etcd or PostgreSQL"),
-        ([f"--etcd-servers={etcd.url}", f"--secure-port={port}"], "Address already in use"),
+        ([f"--etcd-servers={own_etcd.url}", f"--secure-port={port}"], "Address already in use"),
         ([unreachable_etcd], r"worker \d exited before it was ready"),
     ):
         with pytest.raises(AssertionError, match=message):
             start(tmp_path, f"--workers={WORKERS}", *flags)
 
 
-def test_signals(tmp_path: Path, etcd: Member) -> None:
+def test_signals(tmp_path: Path, own_etcd: Member) -> None:
     """Workers do what a signal to their supervisor says, and SIGQUIT stops them all with exit code
     0, also if a terminal sends it to every process."""
-    server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}", "-v")
+    server = start(tmp_path, f"--etcd-servers={own_etcd.url}", f"--workers={WORKERS}", "-v")
     for number, text in (
         (signal.SIGUSR2, "msg=status"),
         (signal.SIGUSR1, "asks (most recent call last)"),
@@ -184,9 +184,9 @@ def test_signals(tmp_path: Path, etcd: Member) -> None:
     assert server.process.wait(60) == 0
 
 
-def test_ctrl_c(tmp_path: Path, etcd: Member) -> None:
+def test_ctrl_c(tmp_path: Path, own_etcd: Member) -> None:
     """SIGINT to all processes, as a terminal sends it, stops the server with exit code 0."""
-    multi_worker_server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
+    multi_worker_server = start(tmp_path, f"--etcd-servers={own_etcd.url}", f"--workers={WORKERS}")
     for pid in (*workers(multi_worker_server), multi_worker_server.process.pid):
         os.kill(pid, signal.SIGINT)
     assert multi_worker_server.process.wait(WATCH_TIMEOUT_SECONDS) == 0

@@ -32,6 +32,8 @@ LONG_LIST = 50
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
+_ENTRIES_PER_CHECK = 256
+"""Entries of a list whose lengths are added up between two looks at the time."""
 _EVENTS = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 
 
@@ -162,8 +164,10 @@ class ListEncoder:
         meta = {**head, "metadata": self._list_meta(listing), "items": []}
         first = protobuf.read_envelope(self.encode_tree("protobuf", meta)).raw
         splices = encoding.version == self._codec.stored_version
-        length = len(first)
-        for entry in listing.entries:
+        length, time_slice = len(first), TimeSlice()
+        for number, entry in enumerate(listing.entries):
+            if not number % _ENTRIES_PER_CHECK:
+                await time_slice.yield_if_expired()
             spliced = entry.list_splice or self._codec.list_splice(entry)
             if splices and spliced is not None:
                 length += spliced.size

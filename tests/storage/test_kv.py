@@ -142,6 +142,13 @@ async def test_range_is_ordered_and_bounded_by_its_prefix(store: KV) -> None:
     assert len(all_keys) == len(keys) + 3
 
 
+async def test_size(store: KV) -> None:
+    """A store knows how many bytes it takes on disk."""
+    for number in range(8):
+        await store.create(f"/size/{number}", b"x" * 100_000)
+    assert await store.size() > 100_000
+
+
 async def test_pages(store: KV) -> None:
     """A limit cuts a range and returns the number of remaining keys; `start` is inclusive."""
     for number in range(10):

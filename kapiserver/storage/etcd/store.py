@@ -191,6 +191,9 @@ class EtcdStore(KV):
     async def writable(self) -> None:
         pass  # etcd reports its own disk errors
 
+    async def size(self) -> int:
+        return (await self._call(self._etcd.read, self._codec.status())).size
+
     async def compact(self, revision: Revision) -> None:
         self._check_open()
         with suppress(Compacted):  # compacted already

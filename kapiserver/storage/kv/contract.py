@@ -166,6 +166,10 @@ class KV(Protocol):
     async def writable(self) -> None:
         """Raise Refused if the store knows that writes fail, for example for lack of space."""
 
+    async def size(self) -> int:
+        """Return the bytes of the database file, or of the store's tables. Free pages count, as in
+        etcd, and so do other users of the same etcd."""
+
     async def compact(self, revision: Revision) -> None:
         """Discard the history before `revision`. Reading an older revision raises Compacted from
         then on; current values stay. Raises FutureRevision."""

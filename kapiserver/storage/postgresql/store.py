@@ -63,6 +63,12 @@ MAX_RETRY_SECONDS = 1.0
 EXPIRY_CHECK_SECONDS = 60.0
 """Seconds after which expired keys are looked for at the latest: other servers may have written
 them and then died."""
+_SIZE = """
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS size
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relkind = 'r'
+"""
+"""The bytes of the tables of a schema, with their indexes."""
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +94,7 @@ class PostgresqlStore(KV):
 
     def __init__(self, config: PostgresqlConfig, clock: Clock) -> None:
         self._clock = clock
+        self._schema = config.schema
         self._connections = Connections(
             config.address,
             schema=config.schema,
@@ -187,6 +194,10 @@ class PostgresqlStore(KV):
     async def writable(self) -> None:
         if self._writes.refusal:
             raise Refused(self._writes.refusal)
+
+    async def size(self) -> int:
+        (row,) = await self._connections.read(_SIZE, self._schema)
+        return int(row["size"])
 
     async def compact(self, revision: Revision) -> None:
         self._check_open()

@@ -339,6 +339,12 @@ class Database:
             self._sql.executescript(f"PRAGMA incremental_vacuum({pages})")
         return bool(free > pages)
 
+    def size(self) -> int:
+        """Return the bytes of the file. Raises Corrupt, Unavailable."""
+        with translate_errors():
+            pages = self._sql.execute("PRAGMA page_count").fetchone()[0]
+            return int(pages * self._sql.execute("PRAGMA page_size").fetchone()[0])
+
     def free_pages(self) -> int:
         """Return the number of unused pages of the file."""
         return int(self._sql.execute("PRAGMA freelist_count").fetchone()[0])

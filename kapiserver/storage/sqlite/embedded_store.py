@@ -174,6 +174,9 @@ class EmbeddedStore(KV):
         if self._write_error:
             await self._submit(Database.probe_write)
 
+    async def size(self) -> int:
+        return await self._read(Database.size)
+
     async def compact(self, revision: Revision) -> None:
         self._check_open()
         if revision > self._revision:

@@ -59,6 +59,9 @@ class WrappedStore(KV):
     async def writable(self) -> None:
         await self._kv.writable()
 
+    async def size(self) -> int:
+        return await self._kv.size()
+
     async def compact(self, revision: Revision) -> None:
         await self._kv.compact(revision)
 

@@ -36,6 +36,7 @@ from kapiserver.apiserver.health import server_health
 from kapiserver.apiserver.http_client.upstreams import Upstreams
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.runtime_config import make_scheme
+from kapiserver.apiserver.webhooks.metrics import ConversionMetrics
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.controllers.certificates.csr_signing import check_signing_files
 from kapiserver.controllers.descriptor import ControllerDescriptor
@@ -190,7 +191,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     clock, metrics, encryption = basis.clock, basis.metrics, basis.encryption
     stores = _stores(config, parts, basis, kv)
     authorizer = parts.authorizer or Authorization(
-        config.authorization, stores, clock, metrics.authorization_reloads
+        config.authorization, stores, clock, metrics.authorization
     )
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
     custom_resources = CustomResources(basis.scheme, stores, metrics.retain_versions)
@@ -227,6 +228,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         rbac=rbac,
         flow_control=make_flow_control(config.limits, config.features, stores, metrics),
         memory_limit=host.memory_limit,
+        failed_handshakes=host.failed_handshakes,
         calls={
             (resource.group, resource.name): added.handle
             for added in parts.call_groups
@@ -265,7 +267,7 @@ def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistr
         workers=config.serving.workers,
         encryption=basis.encryption_rules,
         shared_trees=parts.shared_trees,
-        hooks=functools.partial(_store_hooks, config, basis.codecs, basis.offloader),
+        hooks=functools.partial(_store_hooks, config, basis),
     )
 
 
@@ -323,20 +325,19 @@ def _service_account_tokens(
     return tokens
 
 
-def _store_hooks(
-    config: Config, codecs: CodecFactory, offloader: Offloader, stores: StoreRegistry
-) -> StoreHooks:
-    allocation = ServiceAllocation(config, codecs, stores, offloader)
-    return StoreHooks(converter=_converter(stores), reserve={("", "services"): allocation.reserve})
+def _store_hooks(config: Config, basis: _Basis, stores: StoreRegistry) -> StoreHooks:
+    allocation = ServiceAllocation(config, basis.codecs, stores, basis.offloader)
+    converter = _converter(stores, basis.metrics.conversions)
+    return StoreHooks(converter=converter, reserve={("", "services"): allocation.reserve})
 
 
-def _converter(stores: StoreRegistry) -> Converter:
+def _converter(stores: StoreRegistry, metrics: ConversionMetrics) -> Converter:
     async def convert(
         definition: Definition, objects: Sequence[Tree], version: GroupVersion
     ) -> Sequence[Tree]:
         # Imported on first use: it loads an HTTP client.
         from kapiserver.apiserver.customresources.conversion_webhooks import ConversionWebhooks
 
-        return await ConversionWebhooks(stores).convert(definition, objects, version)
+        return await ConversionWebhooks(stores, metrics).convert(definition, objects, version)
 
     return convert

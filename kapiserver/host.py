@@ -72,6 +72,10 @@ class Host:
         """The open stores that only one process may open, by their `storage` setting."""
         self._opening = asyncio.Lock()
 
+    def failed_handshakes(self) -> int:
+        """Return how many TLS handshakes with clients have failed."""
+        return self._connection_limits.unauthenticated.failed_handshakes
+
     def http_server(self, handle: Handler, on_error: ErrorHandler) -> HttpServer:
         """Return a server without sockets for the requests of one cluster."""
         sockets, self._sockets = self._sockets, ()

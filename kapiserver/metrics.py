@@ -98,11 +98,14 @@ class Observations:
         self.counts[0 if value <= bounds[0] else bisect_left(bounds, value)] += 1
         self.total += value
 
+    def observe_times(self, value: float, times: int) -> None:
+        """Count a value several times."""
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.total += value * times
+
     def observe_for(self, value: float, seconds: float) -> None:
         """Count a value once for each nanosecond of a time, as timing histograms do."""
-        nanoseconds = int(seconds * 1e9)
-        self.counts[bisect_left(self.bounds, value)] += nanoseconds
-        self.total += value * nanoseconds
+        self.observe_times(value, int(seconds * 1e9))
 
 
 class Histogram(Generic[Labels]):

@@ -21,6 +21,7 @@ from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import GATES
 from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
+from kapiserver.apiserver.serving.metrics.stability import stability_of
 from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.cli import parser
 from kapiserver.cluster import open_cluster
@@ -195,10 +196,16 @@ def _module_of(factory: Callable[..., object]) -> object:
 def metrics() -> str:
     """Return the table of the server's own metrics."""
     rows = [
-        (code(family.name), family.type, ", ".join(map(code, family.labels)), prose(family.text))
+        (
+            code(family.name),
+            stability_of(family.name),
+            family.type,
+            ", ".join(map(code, family.labels)),
+            prose(family.text),
+        )
         for family in asyncio.run(_families())
     ]
-    return table(("metric", "type", "labels", "meaning"), rows)
+    return table(("metric", "stability", "type", "labels", "meaning"), rows)
 
 
 async def _families() -> list[Family]:

@@ -88,6 +88,8 @@ class Server(Struct, frozen=True, kw_only=True):
     flow_control: FlowControl | None = None
     """Queues requests by priority level; None: their number is limited alone."""
     memory_limit: MemoryLimit | None = None
+    failed_handshakes: Callable[[], int] = lambda: 0
+    """Returns how many TLS handshakes with clients of this process have failed."""
     tracer: Tracer | None = None
     """Exports the spans of requests; None without a tracing configuration."""
     field_managers: dict[tuple[KindInfo, str], FieldManager] = field(default_factory=dict)
@@ -243,8 +245,12 @@ class PluginChain(Struct, frozen=True, kw_only=True):
 
     admit       may change the object
     validate    run after all of `admit`
+    admitted    the durations of all of `admit` together, when they admit the write
+    validated   those of all of `validate`
     """
 
-    admit: tuple[AdmissionStep, ...] = ()
-    validate: tuple[AdmissionStep, ...] = ()
+    admit: tuple[AdmissionStep, ...]
+    validate: tuple[AdmissionStep, ...]
+    admitted: Observations
+    validated: Observations
     rules: ResourceRules = ResourceRules()

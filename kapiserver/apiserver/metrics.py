@@ -18,8 +18,10 @@ from kapiserver.apiserver.authentication.metrics import (
     AUTHENTICATION_SECONDS,
     AuthenticationMetrics,
 )
+from kapiserver.apiserver.authorization.metrics import AuthorizationMetrics
 from kapiserver.apiserver.controller_metrics import ControllerMetrics
 from kapiserver.apiserver.peers.metrics import PeerMetrics
+from kapiserver.apiserver.webhooks.metrics import ClientMetrics, ConversionMetrics
 from kapiserver.metrics import (
     MAX_USER_SERIES,
     Counter,
@@ -37,11 +39,13 @@ REQUEST_SECONDS = (
     4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 )  # fmt: skip
 SLI_SECONDS = REQUEST_SECONDS[2:]
+REQUEST_BYTES = tuple(map(float, range(50_000, 3_100_000, 100_000)))
 RESPONSE_BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 WEBHOOK_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
 POLICY_SECONDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 KIND_USE = (0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1)
+WRITE_VERBS = ("create", "update", "patch", "delete", "deletecollection")
 OPEN_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10)
 QUEUE_SECONDS = tuple(itertools.accumulate(range(9), lambda bound, _: bound * 10, initial=1e-8))
 """As kube-apiserver multiplies them, so that some are a bit less than a power of ten."""
@@ -66,6 +70,38 @@ class AdmissionLabels(NamedTuple):
     type: str
     operation: str
     rejected: str
+
+
+class StepLabels(NamedTuple):
+    """Labels of one step of admission, with all its plugins; `type` is "admit" or "validate"."""
+
+    type: str
+    operation: str
+    rejected: str
+
+
+class PodSecurityLabels(NamedTuple):
+    """Labels of the evaluation of a policy of Pod Security. `decision` is "allow" or "deny",
+    `resource` "pod", "controller" or "namespace"."""
+
+    decision: str
+    policy_level: str
+    policy_version: str
+    mode: str
+    request_operation: str
+    resource: str
+    subresource: str
+
+
+class PodSecurityMetrics:
+    """The metrics of the admission plugin PodSecurity."""
+
+    def __init__(self) -> None:
+        self.evaluations: Counter[PodSecurityLabels] = Counter()
+        self.exemptions: Counter[tuple[str, str, str]] = Counter()
+        """Exempt requests by operation, resource and subresource."""
+        self.errors: Counter[tuple[str, str, str, str]] = Counter()
+        """Errors by whether they refused the request, operation, resource and subresource."""
 
 
 class WebhookLabels(NamedTuple):
@@ -233,6 +269,9 @@ class WorkQueueMetrics:
         self.depth: Gauge[str] = Gauge()
         self.wait_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
         self.work_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
+        self.running: dict[str, dict[object, float]] = {}
+        """When the item that a worker has now was taken, in seconds of `time.perf_counter`, by the
+        queue's name and the worker."""
 
 
 class RPCLabels(NamedTuple):
@@ -317,10 +356,16 @@ class Metrics:
 
     def __init__(self) -> None:
         self.requests = AllRequests()
+        self.request_bytes: Histogram[tuple[str, str, str]] = Histogram(
+            REQUEST_BYTES, limit=MAX_USER_SERIES
+        )
+        """Bytes of bodies by group, resource and verb."""
         self.in_flight = RequestKinds()
         self.authentication_seconds: Histogram[str] = Histogram(AUTHENTICATION_SECONDS)
         """Seconds by result: "success", "failure" without credentials, or "error"."""
-        self.authentication = AuthenticationMetrics()
+        self.client = ClientMetrics()
+        """The server's own requests to webhooks."""
+        self.authentication = AuthenticationMetrics(self.client)
         self.user_requests: Counter[str] = Counter()
         """Authenticated requests by `username_label`."""
         self.audit_events: Counter[str] = Counter()
@@ -330,8 +375,11 @@ class Metrics:
         self.audit_rejections = 0
         """Requests that failed because their event was lost."""
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
+        self.admission_step_seconds: Histogram[StepLabels] = Histogram(ADMISSION_SECONDS)
+        self.pod_security = PodSecurityMetrics()
         self.webhooks = WebhookMetrics()
-        self.authorization_reloads = Reloads()
+        self.conversions = ConversionMetrics(self.client)
+        self.authorization = AuthorizationMetrics(self.client)
         self.encryption_reloads = Reloads()
         self.encryption = EncryptionMetrics()
         self.manifest_reloads: dict[str, Reloads] = {}
@@ -344,6 +392,7 @@ class Metrics:
             POLICY_SECONDS, limit=MAX_USER_SERIES
         )
         self.storage_seconds: Histogram[StorageLabels] = Histogram(REQUEST_SECONDS)
+        self.storage_errors: Counter[StorageLabels] = Counter()
         self.workqueues = WorkQueueMetrics()
         self.controllers = ControllerMetrics()
         self.unavailable_api_services: Gauge[str] = Gauge(limit=MAX_USER_SERIES)
@@ -368,10 +417,13 @@ class Metrics:
         """Return a function that counts an operation of the store under the resource of its key.
         Keys of the server's own, and those of definitions that are gone, count together."""
 
-        def observe(operation: str, path: str, seconds: float) -> None:
+        def observe(operation: str, path: str, seconds: float, failed: bool) -> None:
             resource = resource_at(path)
             group, name = (resource.group, resource.name) if resource is not None else ("", "")
-            self.storage_seconds.observe(StorageLabels(operation, group, name), seconds)
+            labels = StorageLabels(operation, group, name)
+            self.storage_seconds.observe(labels, seconds)
+            if failed:
+                self.storage_errors.add(labels)
 
         return observe
 
@@ -380,8 +432,12 @@ class Metrics:
         no version is served."""
         self.requests.retain_versions(group, resource, served)
         if not served:
+            for verb in WRITE_VERBS:
+                self.request_bytes.values.pop((group, resource, verb), None)
             for operation in OPERATIONS:
-                self.storage_seconds.values.pop(StorageLabels(operation, group, resource), None)
+                labels = StorageLabels(operation, group, resource)
+                self.storage_seconds.values.pop(labels, None)
+                self.storage_errors.values.pop(labels, None)
 
 
 def username_label(name: str) -> str:

@@ -206,6 +206,7 @@ def _make(basis: _Basis) -> Server:
         calls=call_handlers(scheme.custom),
         subresources=subresource_handlers(scheme.custom),
         memory_limit=basis.host.memory_limit,
+        failed_handshakes=basis.host.failed_handshakes,
         plugin_chain=plugins.chain,
     )
 

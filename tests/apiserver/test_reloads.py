@@ -216,7 +216,7 @@ def test_authorization_metrics(tmp_path: Path) -> None:
 
     async def check(cluster: Cluster) -> None:
         reloads, authorizer = (
-            cluster.server.metrics.authorization_reloads,
+            cluster.server.metrics.authorization.reloads,
             cluster.server.authorizer,
         )
         assert isinstance(authorizer, Authorization)

@@ -20,6 +20,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes, Operation
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
+from kapiserver.apiserver.metrics import StepLabels
 from kapiserver.apiserver.target import Target
 from kapiserver.spans import late_span
 from kapiserver.storage.cache.query import Admission, Admit
@@ -78,7 +79,7 @@ def admission(
             final = attributes
             if not attributes.name:  # the store has generated it
                 final = replace(attributes, name=name_of(new or {}))
-            await _run(server, plugins.validate, final, new, old)
+            plugins.validated.observe(await _run(server, plugins.validate, final, new, old))
 
         return Admission(validate=validate, has_changed=has_changed)
 
@@ -96,13 +97,14 @@ async def _mutate(
     Mirrors reinvocationHandler of k8s.io/apiserver."""
     reinvocation = attributes.reinvocation
     fields_before = managed_fields_of(new) if new is not None else []
-    await _run(server, plugins.admit, attributes, new, old)
+    seconds = await _run(server, plugins.admit, attributes, new, old)
     if reinvocation.is_required:
         reinvocation.is_running = True
-        await _run(server, plugins.admit, attributes, new, old)
+        seconds += await _run(server, plugins.admit, attributes, new, old)
         if new is not None:
             _drop_duplicate_owners(attributes, new, _AFTER_MUTATION)
             _check_managed_fields(attributes, new, fields_before)
+    plugins.admitted.observe(seconds)
 
 
 def _check_managed_fields(attributes: Attributes, new: Tree, before: list[Tree]) -> None:
@@ -125,9 +127,10 @@ async def _run(
     attributes: Attributes,
     new: Tree | None,
     old: Tree | None,
-) -> None:
-    """Run hooks in order and record the duration of each. The call of an idle hook is spared, and
-    takes no time in the metrics."""
+) -> float:
+    """Run hooks in order, record the duration of each, and return how many seconds they took
+    together. The call of an idle hook is spared, and takes no time in the metrics."""
+    seconds = 0.0
     with late_span("admission") as admission:
         started = admission.start
         try:
@@ -138,11 +141,16 @@ async def _run(
                 admission.open()
                 started = time.perf_counter()
                 await step.hook(server, attributes, new, old)
-                step.admitted.observe(time.perf_counter() - started)
+                elapsed = time.perf_counter() - started
+                step.admitted.observe(elapsed)
+                seconds += elapsed
         except BaseException:
-            rejected = server.metrics.admission_seconds.of(step.labels._replace(rejected="true"))
-            rejected.observe(time.perf_counter() - started)
+            elapsed = time.perf_counter() - started
+            labels, metrics = step.labels._replace(rejected="true"), server.metrics
+            metrics.admission_seconds.observe(labels, elapsed)
+            metrics.admission_step_seconds.observe(StepLabels(*labels[1:]), seconds + elapsed)
             raise
+    return seconds
 
 
 async def _apply_rules(

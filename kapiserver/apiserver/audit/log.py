@@ -153,7 +153,7 @@ def _webhook_backend(
         encode = _truncating(encode, "webhook", max_event, max_batch)
     throttle = settings.audit_webhook_batch_throttle_enable
     return AuditWebhook(
-        read_kubeconfig(file, clock, purpose="audit webhook"),
+        read_kubeconfig(file, clock, purpose="audit webhook", metrics=metrics.client),
         encode,
         mode=Mode(settings.audit_webhook_mode),
         batch=BatchSettings(

@@ -88,11 +88,14 @@ def _webhook(parts: Parts) -> TokenAuthenticator | None:
     from kapiserver.apiserver.webhooks.kubeconfig import read_kubeconfig
 
     return WebhookTokenAuthenticator(
-        read_kubeconfig(file, parts.clock, purpose="authentication webhook"),
+        read_kubeconfig(
+            file, parts.clock, purpose="authentication webhook", metrics=parts.metrics.client
+        ),
         parts.clock,
         version=config.authentication.authentication_token_webhook_version,
         audiences=parts.tokens.audiences,
         ttl=config.authentication.authentication_token_webhook_cache_ttl,
+        metrics=parts.metrics,
     )
 
 

@@ -10,6 +10,7 @@ import hashlib
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
+from kapiserver.metrics import Counter
 from kapiserver.storage.concurrency.clock import Clock
 
 MAX_ENTRIES = 4096
@@ -18,15 +19,27 @@ Value = TypeVar("Value")
 
 
 class TokenCache(Generic[Value]):
-    """Values by token; the entry that was used least recently goes first."""
+    """Values by token; the entry that was used least recently goes first. `requests` counts the
+    calls of `get` as "hit" or "miss"."""
 
-    def __init__(self, clock: Clock, max_entries: int = MAX_ENTRIES) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        max_entries: int = MAX_ENTRIES,
+        requests: Counter[str] | None = None,
+    ) -> None:
+        self._requests = requests if requests is not None else Counter[str]()
         self._clock = clock
         self._max_entries = max_entries
         self._entries: OrderedDict[bytes, tuple[float, Value]] = OrderedDict()
 
     def get(self, token: str) -> Value | None:
         """Return the value of a token, or None if there is none that is still valid."""
+        value = self._get(token)
+        self._requests.add("miss" if value is None else "hit")
+        return value
+
+    def _get(self, token: str) -> Value | None:
         key = _key(token)
         entry = self._entries.get(key)
         if entry is None:

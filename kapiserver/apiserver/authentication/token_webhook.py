@@ -21,6 +21,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     shared_audiences,
 )
 from kapiserver.apiserver.authentication.jwt.token import MAX_BYTES
+from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.user import User, with_authenticated
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
@@ -58,13 +59,15 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
         version: str,
         audiences: Sequence[str],
         ttl: float,
+        metrics: AuthenticationMetrics | None = None,
     ) -> None:
         self._webhook = webhook
         self._clock = clock
         self._api_version = f"authentication.k8s.io/{version}"
         self._audiences = audiences
         self._ttl = ttl
-        self._cache: TokenCache[_Verdict] = TokenCache(clock)
+        requests = metrics.token_cache if metrics is not None else None
+        self._cache: TokenCache[_Verdict] = TokenCache(clock, requests=requests)
         self._calls: dict[str, asyncio.Task[_Verdict]] = {}
 
     async def stop(self) -> None:

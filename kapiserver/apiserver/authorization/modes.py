@@ -17,6 +17,7 @@ from msgspec import Struct
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.always_deny import AlwaysDeny
+from kapiserver.apiserver.authorization.metrics import AuthorizationMetrics, DecisionCounts
 from kapiserver.apiserver.authorization.privileged_group import PrivilegedGroup
 from kapiserver.apiserver.authorization.rbac.authorizer import RbacAuthorizer
 from kapiserver.apiserver.authorization.rbac.index import RbacIndex
@@ -40,7 +41,6 @@ from kapiserver.apiserver.config import AuthorizationSettings
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
-from kapiserver.metrics import Reloads
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.objects.store_registry import StoreRegistry
@@ -55,6 +55,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     settings: AuthorizationSettings
     stores: StoreRegistry
     clock: Clock
+    metrics: AuthorizationMetrics
 
 
 def _abac(parts: Parts, _settings: Tree) -> Authorizer:
@@ -91,8 +92,9 @@ def _webhook(parts: Parts, settings: Tree) -> Authorizer:
         parts.clock,
         purpose="authorization webhook",
         timeout=parse_duration(webhook["timeout"]) or 0.0,
+        metrics=parts.metrics.client,
     )
-    return WebhookAuthorizer(client, settings["name"], webhook, parts.clock)
+    return WebhookAuthorizer(client, settings["name"], webhook, parts.clock, parts.metrics)
 
 
 _FACTORIES: Mapping[str, Callable[[Parts, Tree], Authorizer]] = {
@@ -117,21 +119,21 @@ class Authorization(ManagedAuthorizer):
         settings: AuthorizationSettings,
         stores: StoreRegistry,
         clock: Clock,
-        reloads: Reloads,
+        metrics: AuthorizationMetrics,
     ) -> None:
         """Read the settings. Raises ValueError, BadConfiguration."""
-        self._parts = Parts(settings=settings, stores=stores, clock=clock)
+        self._parts = Parts(settings=settings, stores=stores, clock=clock, metrics=metrics)
         file = configuration_file(settings)
         self.files = [file] if file is not None else []
         self._content: ReloadedFile | None = None
         if file is None:
             self._settings = settings_of_flags(settings)
         else:
-            self._content = ReloadedFile(file, PURPOSE, clock, reloads)
+            self._content = ReloadedFile(file, PURPOSE, clock, metrics.reloads)
             self._decode = functools.partial(settings_of_file, file)
             self._settings = self._decode(self._content.data)
         self._authorizers = self._make(self._settings, {})
-        self._union = _union(self._authorizers)
+        self._union = self._make_union()
         self._replaced: dict[Authorizer, Timer] = {}
         """Authorizers of earlier configurations, which may still answer requests, and the timers
         that stop them."""
@@ -181,7 +183,7 @@ class Authorization(ManagedAuthorizer):
                 stop = functools.partial(self._stop_replaced, each)
                 self._replaced[each] = self._parts.clock.call_later(STOP_SECONDS, stop)
         self._settings, self._authorizers = settings, authorizers
-        self._union = _union(authorizers)
+        self._union = self._make_union()
         self._content.accept()
 
     def _make(self, settings: Tree, present: Mapping[str, Authorizer]) -> dict[str, Authorizer]:
@@ -196,11 +198,15 @@ class Authorization(ManagedAuthorizer):
                 raise BadConfiguration(f"the authorizer {mode} cannot be added or removed")
         return authorizers
 
+    def _make_union(self) -> UnionAuthorizer:
+        decisions_of = self._parts.metrics.decisions_of
+        counts = [
+            decisions_of(each["type"], each["name"]) for each in self._settings["authorizers"]
+        ]
+        authorizers = self._authorizers.values()
+        return UnionAuthorizer([PrivilegedGroup(), *authorizers], [DecisionCounts(), *counts])
+
     def _stop_replaced(self, authorizer: Authorizer) -> None:
         del self._replaced[authorizer]
         if isinstance(authorizer, ManagedAuthorizer):
             self._stopping.start(authorizer.stop())
-
-
-def _union(authorizers: Mapping[str, Authorizer]) -> UnionAuthorizer:
-    return UnionAuthorizer([PrivilegedGroup(), *authorizers.values()])

@@ -6,6 +6,7 @@ Mirrors plugin/pkg/authorizer/webhook of k8s.io/apiserver.
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authorization.access_review import review_spec, without_empty
 from kapiserver.apiserver.authorization.match_conditions import ConditionFailed, matches
+from kapiserver.apiserver.authorization.metrics import AuthorizationMetrics
 from kapiserver.apiserver.authorizer import (
     Decision,
     ManagedAuthorizer,
@@ -39,8 +41,16 @@ _FAILURE_VERDICTS = {"NoOpinion": Verdict.NO_OPINION, "Deny": Verdict.DENY}
 class WebhookAuthorizer(ManagedAuthorizer):
     """Asks a webhook about the requests that match the conditions of its configuration."""
 
-    def __init__(self, webhook: KubeconfigWebhook, name: str, settings: Tree, clock: Clock) -> None:
+    def __init__(
+        self,
+        webhook: KubeconfigWebhook,
+        name: str,
+        settings: Tree,
+        clock: Clock,
+        metrics: AuthorizationMetrics | None = None,
+    ) -> None:
         """Take the WebhookConfiguration of an authorizer, which is valid."""
+        self._metrics = metrics or AuthorizationMetrics()
         self._webhook = webhook
         self._name = name
         self._clock = clock
@@ -64,11 +74,12 @@ class WebhookAuthorizer(ManagedAuthorizer):
         """Return the decision of the webhook. If a condition or the call fails, return the decision
         of the failure policy, with the error."""
         spec = review_spec(user, info)
-        try:
-            if not matches(self._conditions, spec):
-                return _UNMATCHED
-        except ConditionFailed as error:
-            return self._decide_failure(str(error))
+        if self._conditions:
+            try:
+                if not self._matches(spec):
+                    return _UNMATCHED
+            except ConditionFailed as error:
+                return self._decide_failure(str(error))
         sent = without_empty(spec)
         key = orjson.dumps(sent, option=orjson.OPT_SORT_KEYS).decode()
         decision = self._cache.get(key)
@@ -77,6 +88,9 @@ class WebhookAuthorizer(ManagedAuthorizer):
         try:
             decision = await self._call(sent)
         except WebhookFailed as error:
+            if self._on_failure is Verdict.NO_OPINION:
+                result = "timeout" if error.timed_out else "error"
+                self._metrics.failed_open.add((self._name, result))
             return self._decide_failure(str(error))
         if len(key) <= MAX_CACHED_BYTES:
             ttl = self._authorized_ttl if decision.allowed else self._unauthorized_ttl
@@ -88,6 +102,20 @@ class WebhookAuthorizer(ManagedAuthorizer):
         return Rules(
             incomplete=True, error="webhook authorizer does not support user rule resolution"
         )
+
+    def _matches(self, spec: Tree) -> bool:
+        """Return whether the match conditions are true of a spec. Raises ConditionFailed."""
+        started = time.perf_counter()
+        try:
+            is_match = matches(self._conditions, spec)
+        except ConditionFailed:
+            self._metrics.condition_errors.add(self._name)
+            raise
+        finally:
+            self._metrics.condition_seconds.observe(self._name, time.perf_counter() - started)
+        if not is_match:
+            self._metrics.exclusions.add(self._name)
+        return is_match
 
     def _decide_failure(self, text: str) -> Decision:
         _log.error("the authorization webhook %s failed: %s", self._name, text)
@@ -102,7 +130,11 @@ class WebhookAuthorizer(ManagedAuthorizer):
             "spec": _old_spec(spec) if self._api_version.endswith("/v1beta1") else spec,
             "status": {"allowed": False},
         }
-        return _decision(await self._webhook.review(review), self._api_version)
+        response = await self._webhook.review(review, observe=self._observe)
+        return _decision(response, self._api_version)
+
+    def _observe(self, result: str, seconds: float) -> None:
+        self._metrics.webhook_seconds.observe((self._name, result), seconds)
 
 
 def _old_spec(spec: Tree) -> Tree:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 from kapiserver.api.accessors import copy_tree, kind_of
@@ -21,6 +22,7 @@ from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.webhooks.client_config import call_webhook
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
+from kapiserver.apiserver.webhooks.metrics import ConversionMetrics
 from kapiserver.codecs.json import encode_value
 from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.objects.store_registry import StoreRegistry
@@ -31,8 +33,9 @@ _REVIEW_VERSIONS = ("v1", "v1beta1")
 class ConversionWebhooks:
     """Calls the conversion webhooks of all definitions."""
 
-    def __init__(self, stores: StoreRegistry) -> None:
+    def __init__(self, stores: StoreRegistry, metrics: ConversionMetrics) -> None:
         self._stores = stores
+        self._metrics = metrics
 
     async def convert(
         self, definition: Definition, objects: Sequence[Tree], version: GroupVersion
@@ -58,20 +61,44 @@ class ConversionWebhooks:
             "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
         }
         kind = kind_of(objects[0])
+        started, stage = perf_counter(), "call"
         try:
-            response = await call_webhook(self._stores, webhook.get("clientConfig") or {}, review)
+            config = webhook.get("clientConfig") or {}
+            response = await call_webhook(self._stores, config, review, self._metrics.client)
+            stage = "malformed_response"
             converted = _converted_objects(response, api_version, uid)
+            stage = "partial_response"
+            if len(converted) != len(objects):
+                raise ConversionRefused(
+                    f"conversion webhook for {kind} returned {len(converted)} objects, "
+                    f"expected {len(objects)}"
+                )
+            stage = "invalid_converted_object"
+            prefix = f"conversion webhook for {kind} returned invalid"
+            checked = [
+                _check_object(*pair, version, prefix)
+                for pair in zip(objects, converted, strict=True)
+            ]
+            stage = ""
+            return checked
         except WebhookFailed as error:
             raise ConversionRefused(f"conversion webhook for {kind} failed: {error}") from None
-        if len(converted) != len(objects):
-            raise ConversionRefused(
-                f"conversion webhook for {kind} returned {len(converted)} objects, "
-                f"expected {len(objects)}"
-            )
-        prefix = f"conversion webhook for {kind} returned invalid"
-        return [
-            _check_object(*pair, version, prefix) for pair in zip(objects, converted, strict=True)
-        ]
+        finally:
+            labels = (definition.name, objects[0].get("apiVersion") or "", version.version)
+            self._observe(labels, stage, perf_counter() - started)
+
+    def _observe(self, labels: tuple[str, str, str], failed_stage: str, seconds: float) -> None:
+        """Count a call; `labels` are the definition, the API version of the objects and the version
+        that they get, `failed_stage` what failed, "" if nothing did."""
+        name, from_version, to_version = labels
+        result = "failure" if failed_stage else "success"
+        failure = f"conversion_webhook_{failed_stage}_failure" if failed_stage else ""
+        self._metrics.seconds.observe((result, failure), seconds)
+        succeeded = "false" if failed_stage else "true"
+        old_version = from_version.rpartition("/")[2]
+        self._metrics.definition_seconds.observe(
+            (name, old_version, to_version, succeeded), seconds
+        )
 
 
 def _converted_objects(review: Any, version: str, uid: str) -> Sequence[Any]:

@@ -85,8 +85,15 @@ async def read_body(server: Server, request: Request, target: Target) -> Encoded
     media = media_type_of(server, request, target)
     started = perf_counter()
     data = await request.read_body(server.config.limits.body_limit)
+    count_body(server, request, data)
     request.trace.add(Span("body", started, perf_counter()))
     return EncodedBody(data=data, media=media)
+
+
+def count_body(server: Server, request: Request, data: bytes) -> None:
+    """Count the size of a request's body."""
+    info = request.info
+    server.metrics.request_bytes.observe((info.version.group, info.resource, info.verb), len(data))
 
 
 _OTHER_VERSIONS = {GroupVersionKind("policy", "v1", "Eviction"): ("v1beta1",)}

@@ -10,6 +10,7 @@ from time import perf_counter
 
 from kapiserver.api.go_format import quote
 from kapiserver.apiserver.authorization.forbidden import forbidden
+from kapiserver.apiserver.authorizer import Verdict
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, text_error
@@ -18,17 +19,22 @@ from kapiserver.spans import Span
 
 def authorize(server: Server, next_handler: Handler) -> Handler:
     """Call the next handler if the authorizer allows the request."""
-    authorizer = server.authorizer
+    authorizer, seconds = server.authorizer, server.metrics.authorization.seconds
 
     async def handle(request: Request) -> AnyResponse:
         started = perf_counter()
         decision = request.decision = await authorizer.authorize(request.user, request.info)
-        request.trace.add(Span("authorization", started, perf_counter()))
-        if not decision.allowed:
-            if decision.error:
-                return _internal_server_error(request, decision.error)
-            raise forbidden(request.user, request.info, decision.reason)
-        return await next_handler(request)
+        ended = perf_counter()
+        request.trace.add(Span("authorization", started, ended))
+        if decision.allowed:
+            seconds.observe("allowed", ended - started)
+            return await next_handler(request)
+        if decision.error:
+            seconds.observe("error", ended - started)
+            return _internal_server_error(request, decision.error)
+        is_denied = decision.verdict is Verdict.DENY
+        seconds.observe("denied" if is_denied else "no-opinion", ended - started)
+        raise forbidden(request.user, request.info, decision.reason)
 
     return handle
 

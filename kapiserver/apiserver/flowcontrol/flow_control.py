@@ -58,8 +58,6 @@ SCHEMA_HEADER = "X-Kubernetes-Pf-Flowschema-Uid"
 LEVEL_HEADER = "X-Kubernetes-Pf-Prioritylevel-Uid"
 _MAX_CACHED_PATH = 512
 """Letters of the path of a request whose flow is cached."""
-_SAMPLE = 16
-"""Objects of which the average size is taken."""
 _WRITES = frozenset(("create", "update", "patch", "delete"))
 _LISTS = frozenset(("list", "watch"))
 
@@ -417,4 +415,4 @@ def _stats_of(stores: StoreRegistry, info: RequestInfo) -> ObjectStats | None:
     except NotRegistered:
         return None
     cache = store.cache
-    return ObjectStats(cache.count, cache.average_bytes(_SAMPLE))
+    return ObjectStats(cache.count, cache.average_bytes())

@@ -199,4 +199,6 @@ class Acceptor:
                 client_socket.close()
             if not isinstance(error, OSError | asyncio.CancelledError):
                 raise
+            if self._tls:
+                self._unauthenticated.failed_handshakes += 1
             _log.debug("the handshake of a client failed: %r", error)

@@ -30,7 +30,11 @@ class Connection(Protocol):
 
 
 class UnauthenticatedConnections:
-    """The open connections on which no request has authenticated yet, by client address."""
+    """The open connections on which no request has authenticated yet, by client address.
+
+    count               how many there are
+    failed_handshakes   TLS handshakes that failed since the start
+    """
 
     def __init__(
         self, *, by_address: int = MAX_UNAUTHENTICATED_BY_ADDRESS, total: int = MAX_UNAUTHENTICATED
@@ -39,6 +43,7 @@ class UnauthenticatedConnections:
         self._limit = total
         self._connections: dict[str, dict[Connection, None]] = {}
         self.count = 0
+        self.failed_handshakes = 0
 
     def add(self, address: str, connection: Connection) -> None:
         """Add a new connection. Over a limit, close the oldest connection of its address, or of

@@ -29,6 +29,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     encode_review,
     tls_context,
 )
+from kapiserver.apiserver.webhooks.metrics import ClientMetrics
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.store_registry import StoreRegistry
@@ -52,14 +53,16 @@ async def service_endpoint(
     return _random.choice(endpoint_addresses(service, endpoints, port))
 
 
-async def call_webhook(stores: StoreRegistry, config: Tree, review: Tree) -> Any:
+async def call_webhook(
+    stores: StoreRegistry, config: Tree, review: Tree, metrics: ClientMetrics
+) -> Any:
     """Post a review to the webhook of a `clientConfig` and return the response. Raises
     WebhookFailed."""
     client_config = ClientConfig(config, http_client.TIMEOUT)
     address = await client_config.resolve_address(stores)
     body = await encode_review(review)
     call = Call(body=body, timeout=http_client.TIMEOUT, max_bytes=http_client.MAX_BYTES)
-    async with HttpClient() as client:
+    async with HttpClient(metrics) as client:
         context = tls_context(client_config.authorities)
         return await decode_review(await client.send(address, context, call))
 

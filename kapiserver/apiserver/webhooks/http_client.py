@@ -10,7 +10,9 @@ import functools
 import posixpath
 import ssl
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
@@ -25,6 +27,7 @@ from kapiserver.apiserver.http_client.pool import ConnectionPool, Origin
 from kapiserver.apiserver.http_client.proxies import proxy_headers
 from kapiserver.apiserver.http_client.urls import UrlParts, split_url
 from kapiserver.apiserver.time_limit import TimeLimit
+from kapiserver.apiserver.webhooks.metrics import NO_RESPONSE, ClientMetrics
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
 from kapiserver.spans import trace_headers
@@ -49,12 +52,16 @@ class WebhookFailed(Exception):
 
     status      the status of the error response; 0 if there was no response
     transient   whether another attempt may succeed: client-go's DefaultShouldRetry
+    timed_out   whether the time of the call was over
     """
 
-    def __init__(self, message: str, *, status: int = 0, transient: bool = False) -> None:
+    def __init__(
+        self, message: str, *, status: int = 0, transient: bool = False, timed_out: bool = False
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.transient = transient
+        self.timed_out = timed_out
 
 
 class Address(Struct, frozen=True, kw_only=True):
@@ -93,7 +100,8 @@ class Call(Struct, kw_only=True):
 class HttpClient:
     """Sends requests, and keeps connections open until it is closed. Redirects are errors."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: ClientMetrics | None = None) -> None:
+        self._metrics = metrics or ClientMetrics()
         self._pool = ConnectionPool()
         self._time_limit = TimeLimit()
 
@@ -114,19 +122,30 @@ class HttpClient:
     async def exchange(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
         """Return a successful response. Raises WebhookFailed."""
         give_up_turns()
+        started, code = perf_counter(), NO_RESPONSE
         try:
             with self._time_limit.within(call.timeout):
                 response = await self._send(address, context, call)
+            code = str(response.status)
         except TimeoutError:
-            raise _failure(address, call, "context deadline exceeded") from None
+            raise _failure(address, call, "context deadline exceeded", timed_out=True) from None
         except ResponseTooLarge as error:
             raise WebhookFailed(str(error)) from None
         except (OSError, ValueError) as error:
             transient = isinstance(error, ConnectionResetError | Disconnected)
             text = _error_text(address, error)
             raise _failure(address, call, text, transient=transient) from None
+        finally:
+            self._count(address, call, code, perf_counter() - started)
+        self._metrics.response_bytes.observe(_client_labels(address, call), len(response.body))
         _check_status(response)
         return response
+
+    def _count(self, address: Address, call: Call, code: str, seconds: float) -> None:
+        metrics, labels = self._metrics, _client_labels(address, call)
+        metrics.requests.add((code, *labels))
+        metrics.seconds.observe(labels, seconds)
+        metrics.request_bytes.observe(labels, len(call.body or b""))
 
     async def _send(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
         url = split_url(address.url)
@@ -143,6 +162,11 @@ class HttpClient:
             for name, value in response.raw_headers
         }
         return RawResponse(response.status, headers, body)
+
+
+def _client_labels(address: Address, call: Call) -> tuple[str, str]:
+    """Return method and host as metrics name them."""
+    return call.method, urlsplit(address.url).netloc
 
 
 def _outgoing(address: Address, url: UrlParts, call: Call) -> Outgoing:
@@ -175,9 +199,11 @@ def _request_head(
     return head.encode("latin-1") + b"\r\n"
 
 
-def _failure(address: Address, call: Call, text: str, *, transient: bool = False) -> WebhookFailed:
+def _failure(
+    address: Address, call: Call, text: str, *, transient: bool = False, timed_out: bool = False
+) -> WebhookFailed:
     name = f'{call.method.capitalize()} "{address.url}"'
-    return WebhookFailed(f"{name}: {text}", transient=transient)
+    return WebhookFailed(f"{name}: {text}", transient=transient, timed_out=timed_out)
 
 
 def _check_status(response: RawResponse) -> None:

@@ -17,7 +17,8 @@ import random
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from kapiserver.api.errors import FieldError, Path, invalid, required
@@ -44,6 +45,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     decode_review,
     encode_review,
 )
+from kapiserver.apiserver.webhooks.metrics import ClientMetrics
 from kapiserver.storage.concurrency.clock import Clock, wait
 
 ATTEMPTS = 5
@@ -139,6 +141,10 @@ class KubeconfigFile(Kind):
 _KIND = GroupVersionKind("", "v1", "Config")
 
 
+ObserveAttempt: TypeAlias = Callable[[str, float], None]
+"""Takes the result of an attempt ("success", "error", "timeout" or "canceled") and its seconds."""
+
+
 def _is_transient(error: WebhookFailed) -> bool:
     return error.transient
 
@@ -148,7 +154,14 @@ class KubeconfigWebhook:
     at the next call."""
 
     def __init__(
-        self, cluster: Tree, user: Tree, folder: FilePath, clock: Clock, *, timeout: float = TIMEOUT
+        self,
+        cluster: Tree,
+        user: Tree,
+        folder: FilePath,
+        clock: Clock,
+        *,
+        timeout: float = TIMEOUT,
+        metrics: ClientMetrics | None = None,
     ) -> None:
         """Load the certificates. Raises BadConfiguration."""
         self._cluster = cluster
@@ -156,7 +169,7 @@ class KubeconfigWebhook:
         self._credentials = ClientCredentials(user, folder)
         self._clock = clock
         self._timeout = timeout
-        self._client = HttpClient()
+        self._client = HttpClient(metrics)
         self._states = self._file_states()
         self._context = self._load_context()
         self._address = Address(
@@ -176,13 +189,16 @@ class KubeconfigWebhook:
         *,
         initial_backoff: float = 0.5,
         should_retry: Callable[[WebhookFailed], bool] = _is_transient,
+        observe: ObserveAttempt = lambda _result, _seconds: None,
     ) -> bytes:
         """Post a review, or its JSON, and return the body of the response. After a failure that
         another attempt may mend it waits `initial_backoff` seconds, then half as long again each
-        time. Raises WebhookFailed after ATTEMPTS attempts."""
+        time; `observe` is called after each attempt. Raises WebhookFailed after ATTEMPTS
+        attempts."""
         body = review if isinstance(review, bytes) else await encode_review(review)
         delay = initial_backoff
         for attempt in range(1, ATTEMPTS + 1):
+            started, result = perf_counter(), "canceled"
             try:
                 call = Call(
                     body=body,
@@ -190,10 +206,15 @@ class KubeconfigWebhook:
                     timeout=self._timeout,
                     max_bytes=MAX_BYTES,
                 )
-                return await self._client.send(self._address, self._current_context(), call)
+                response = await self._client.send(self._address, self._current_context(), call)
+                result = "success"
+                return response
             except WebhookFailed as error:
+                result = "timeout" if error.timed_out else "error"
                 if attempt == ATTEMPTS or not should_retry(error):
                     raise
+            finally:
+                observe(result, perf_counter() - started)
             await wait(self._clock, delay * (1 + _random.random() * _DELAY_JITTER))
             delay *= _DELAY_FACTOR
         raise AssertionError("unreachable")
@@ -238,13 +259,18 @@ def cluster_context(
 
 
 def read_kubeconfig(
-    file: FilePath, clock: Clock, *, purpose: str, timeout: float = TIMEOUT
+    file: FilePath,
+    clock: Clock,
+    *,
+    purpose: str,
+    timeout: float = TIMEOUT,
+    metrics: ClientMetrics | None = None,
 ) -> KubeconfigWebhook:
     """Return the webhook of a kubeconfig file. Relative paths in it begin at its folder.
     `purpose` names the file in errors, `timeout` is that of one attempt in seconds. Raises
     BadConfiguration."""
     cluster, user = read_cluster(file, purpose=purpose)
-    return KubeconfigWebhook(cluster, user, file.parent, clock, timeout=timeout)
+    return KubeconfigWebhook(cluster, user, file.parent, clock, timeout=timeout, metrics=metrics)
 
 
 def read_cluster(file: FilePath, *, purpose: str, plugins: bool = False) -> tuple[Tree, Tree]:

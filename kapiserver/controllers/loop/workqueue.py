@@ -166,14 +166,16 @@ class WorkQueue(Generic[Item]):
         self._reconcile = _do_nothing  # the controller, which has the queue, is free
 
     async def _run(self) -> None:
+        worker = cast("asyncio.Task[None]", asyncio.current_task())
+        running = self._metrics.running.setdefault(self._name, {})
         while True:
             item = next((item for item in self._waiting if item not in self._processing), None)
             if item is None:
                 # Here rather than in the done callback: an item added between the two would count
                 # this task as a live worker, and wait for ever.
-                self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+                self._tasks.discard(worker)
                 return
-            started = time.perf_counter()
+            started = running[worker] = time.perf_counter()
             self._metrics.wait_seconds.observe(self._name, started - self._waiting.pop(item))
             self._metrics.depth.add(self._name, -1)
             self._processing.add(item)
@@ -186,6 +188,7 @@ class WorkQueue(Generic[Item]):
                 self._retry(item, error)
             finally:
                 self._processing.discard(item)
+                del running[worker]
                 self._metrics.work_seconds.observe(self._name, time.perf_counter() - started)
             # A reconcile that only reads memory never suspends: let other tasks run.
             await asyncio.sleep(0)

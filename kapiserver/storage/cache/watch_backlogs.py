@@ -23,7 +23,12 @@ _log = logging.getLogger(__name__)
 
 
 class SlowWatcher(Protocol):
-    """A watcher that has a sink and can be ended."""
+    """A watcher that has a sink and can be ended.
+
+    is_slow     set when it is ended because of its backlog
+    """
+
+    is_slow: bool
 
     @property
     def sink(self) -> WatchSink:
@@ -50,6 +55,7 @@ class WatchBacklogs:
         are slow, too, its backlog is dropped."""
         backlog = watcher.sink.backlog()
         if backlog > MAX_BACKLOG_BYTES:
+            watcher.is_slow = True
             if self.size > self._limit // 4:
                 watcher.abort()
             else:
@@ -89,6 +95,7 @@ class WatchBacklogs:
         for watcher in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
             if self.size <= target:
                 break
+            watcher.is_slow = True
             watcher.abort()
             self.discard(watcher)
             aborted += 1

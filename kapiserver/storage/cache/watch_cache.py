@@ -17,12 +17,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Protocol
 
 from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.storage.cache.entry import Entry, EntryCodec
+from kapiserver.storage.cache.metrics import CacheMetrics
 from kapiserver.storage.cache.sorted_entries import SortedEntries, entries_in_scope
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
@@ -48,6 +50,8 @@ SNAPSHOTS = 16
 SNAPSHOT_SECONDS = 60.0
 WAIT_SECONDS = 3.0
 """Seconds to wait for a revision that the cache has not received."""
+_SAMPLE = 16
+"""Objects of which the average size is taken."""
 PROGRESS_REQUEST_SECONDS = 0.1
 """Interval of progress requests while waiting."""
 
@@ -108,8 +112,7 @@ class WatchCache:
         self.prefix = prefix
         self.revision = Revision(0)
         """The cache has received all events up to this revision."""
-        self.events_received = 0
-        """Events received from the store since the start."""
+        self.metrics = CacheMetrics()
         self._listeners = Subscribers[CacheListener]()
         self._kv = kv
         self._codec = codec
@@ -139,10 +142,15 @@ class WatchCache:
         """Return the number of objects below a prefix, or of one key."""
         return self._entries.count_in(scope)
 
-    def average_bytes(self, sample: int) -> int:
-        """Return the average size of stored objects, of so many of them; 0 if there are none."""
+    @property
+    def capacity(self) -> int:
+        """The number of recent events that are kept whatever their age, or more at present."""
+        return max(MIN_RECENT_EVENTS, len(self._recent))
+
+    def average_bytes(self) -> int:
+        """Return the average size of some stored objects; 0 if there are none."""
         if self._average[0] != self.revision:
-            some = self._entries.sample(sample)
+            some = self._entries.sample(_SAMPLE)
             size = sum(entry.size for entry in some)
             self._average = (self.revision, size // max(1, len(some)))
         return self._average[1]
@@ -164,7 +172,9 @@ class WatchCache:
         current = await self._kv.current_revision()
         if self._watch is None:  # the cache was stopped while we waited: fill it again
             await self.wait_ready()
-        if current > self.revision and not await self.wait_for_revision(current):
+        is_fresh = current <= self.revision or await self.wait_for_revision(current)
+        self.metrics.consistent_reads[is_fresh] += 1
+        if not is_fresh:
             raise Unavailable(f"revision {current} has not come within {WAIT_SECONDS} seconds")
 
     async def wait_for_revision(self, revision: Revision) -> bool:
@@ -174,6 +184,7 @@ class WatchCache:
             self.request_progress(revision)  # other resources may have all the events up to it
         if revision <= self.revision:
             return True
+        started = perf_counter()
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((revision, reached))
         self._poll_later(revision, reached, self._clock.now() + WAIT_SECONDS)
@@ -183,6 +194,7 @@ class WatchCache:
                 return False
             reached.result()
         finally:
+            self.metrics.wait_seconds.observe(perf_counter() - started)
             self._waiters = [waiter for waiter in self._waiters if waiter[1] is not reached]
             del reached  # its error refers to this frame: that would be a cycle
         # If the cache was stopped while we waited, fill it again for the remaining waiters.
@@ -221,6 +233,7 @@ class WatchCache:
             self._watch.request_progress(revision)
 
     async def _fill(self) -> None:
+        started = perf_counter()
         try:
             while True:
                 try:
@@ -233,9 +246,11 @@ class WatchCache:
             self._index = {entry.path: entry for entry in entries}
             self.revision = self._last_change = self._history_start = revision
             self._watch = self._kv.watch(self.prefix, after=revision, sink=self)
+            self.metrics.fill_seconds.observe(perf_counter() - started)
             for listener in self._listeners:
                 listener.on_filled()
         finally:
+            self.metrics.failed_fills += self._watch is None
             self._filling = None
 
     async def _read_all(self) -> tuple[Revision, list[Entry]]:
@@ -258,7 +273,7 @@ class WatchCache:
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Apply events and publish them."""
-        self.events_received += len(batch)
+        self.metrics.events_received += len(batch)
         now = self._clock.now()
         # Watchers have received the previous events by now; for others the encodings are remade.
         for entry in self._superseded:
@@ -273,6 +288,7 @@ class WatchCache:
 
     def on_progress(self, revision: Revision) -> None:
         """All events up to `revision` were received."""
+        self.metrics.progress_notes += 1
         if revision > self.revision:
             self.revision = revision
             self._wake()

@@ -27,11 +27,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
 from contextvars import Context
 
-from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.group_index import GroupIndex
 from kapiserver.storage.cache.large_frames import LargeFrames
+from kapiserver.storage.cache.metrics import WatchMetrics
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import Framer, WatchSink
 from kapiserver.storage.cache.visible_events import visible_event
@@ -72,6 +72,7 @@ class Watcher:
         "ended",
         "framer",
         "group",
+        "is_slow",
         "sent_revision",
         "sink",
         "task",
@@ -93,6 +94,8 @@ class Watcher:
         """Every event up to this revision was written before the watcher joined its group."""
         self.bookmarks = bookmarks
         self.ended = False
+        self.is_slow = False
+        """Whether it is ended because its backlog is too large."""
         self.task: asyncio.Task[None] | None = None
         self._on_end: Callable[[Watcher], None] = lambda _: None
 
@@ -169,13 +172,14 @@ class WatcherGroup:
             else:
                 yield framer.event(visible.kind, visible.entry)
 
-    async def joined_frames(self, events: Iterable[CachedEvent]) -> bytes:
+    async def visible_frames(self, events: Iterable[CachedEvent]) -> list[bytes]:
         """Return the frames of the events that the selection matches."""
         frames, time_slice = [], TimeSlice()
         async for frame in self.frames(events):
-            frames.append(frame)
+            if frame:
+                frames.append(frame)
             await time_slice.yield_if_expired()
-        return b"".join(frames)
+        return frames
 
 
 class WatchFanout:
@@ -195,8 +199,7 @@ class WatchFanout:
         self._bookmark_timer: Timer | None = None
         self._bookmarks_due = False
         self._starting: set[Watcher] = set()
-        self.events_sent: dict[GroupVersion, int] = {}
-        """Events written to watchers by version, initial objects left out."""
+        self.metrics = WatchMetrics()
         self._subscription = cache.subscribe(self)
 
     def on_filled(self) -> None:
@@ -226,6 +229,7 @@ class WatchFanout:
         watcher.task = asyncio.create_task(self._catch_up(watcher, initial, marked))
 
     def _abandon(self, watcher: Watcher) -> None:
+        self.metrics.ended_watches += watcher.is_slow
         self._starting.discard(watcher)
         self._backlogs.discard(watcher)
 
@@ -291,6 +295,7 @@ class WatchFanout:
 
     async def _write(self, watcher: Watcher, frames: AsyncIterator[bytes]) -> None:
         sink, size, time_slice = watcher.sink, 0, TimeSlice()
+        metrics, version = self.metrics, watcher.framer.version
         frames_to_write: list[bytes] = []
         async for frame in frames:
             if size and len(frame) >= CATCH_UP_BYTES:
@@ -299,6 +304,8 @@ class WatchFanout:
             if frame:
                 frames_to_write.append(frame)
                 size += len(frame)
+                metrics.initial_events += 1
+                metrics.count_frame(version, len(frame))
             if size >= CATCH_UP_BYTES or (size and time_slice.expired):
                 sink.write(b"".join(frames_to_write))
                 frames_to_write, size = [], 0
@@ -334,6 +341,7 @@ class WatchFanout:
             self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
 
     def _leave(self, watcher: Watcher) -> None:
+        self.metrics.ended_watches += watcher.is_slow
         self._backlogs.discard(watcher)
         group = watcher.group
         group.watchers.pop(watcher, None)
@@ -394,17 +402,17 @@ class WatchFanout:
 
     async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
         try:
-            joined = await group.joined_frames(events)
+            frames = await group.visible_frames(events)
         except Exception as error:
             _report("encoding an event failed", error)
             for watcher in list(group.watchers):
                 watcher.end(error)
             return
-        if not joined:
+        if not frames:
             return
-        version = group.framer.version
-        sent = len(events) * len(group.watchers)
-        self.events_sent[version] = self.events_sent.get(version, 0) + sent
+        joined = b"".join(frames)
+        for frame in frames:
+            self.metrics.count_frame(group.framer.version, len(frame), len(group.watchers))
         first, last = events[0].revision, events[-1].revision
         yield_every = min(YIELD_EVERY, YIELD_BYTES // len(joined) + 1)
         for count, watcher in enumerate(list(group.watchers), 1):
@@ -415,8 +423,8 @@ class WatchFanout:
                 missed_events = [
                     event for event in events if event.revision > watcher.sent_revision
                 ]
-                missed_frames = await group.joined_frames(missed_events)
-                self._backlogs.write(watcher, missed_frames)
+                missed_frames = await group.visible_frames(missed_events)
+                self._backlogs.write(watcher, b"".join(missed_frames))
             else:
                 self._backlogs.write(watcher, joined)
             if count % yield_every == 0:
@@ -456,6 +464,7 @@ class WatchFanout:
                 frames[framer.identity] = frame
             if not watcher.ended:
                 self._backlogs.write(watcher, frame)
+                self.metrics.count_frame(framer.version, len(frame))
             if count % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 

@@ -21,6 +21,7 @@ from kapiserver.api.errors import (
 )
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.cache.metrics import ListMetrics
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import ListQuery, ListResult, WatchQuery
 from kapiserver.storage.cache.value_index import ValueIndex
@@ -141,6 +142,9 @@ class ListReader:
         self._cache = cache
         self._index = index
         self._load_token_codec = tokens
+        self.metrics = {"watchcache": ListMetrics(), "etcd": ListMetrics()}
+        """The numbers of lists from the watch cache, and from the store for old revisions."""
+        self._cached, self._stored = self.metrics.values()
 
     def scope(self, namespace: str, selection: Selection) -> str:
         """Return the prefix of all selected objects, or the key if a single name is selected."""
@@ -285,6 +289,7 @@ class ListReader:
         if selection.selects_everything:
             page_entries = entries[:limit] if limit else entries
             remaining = len(entries) - len(page_entries)
+            self._cached.add(len(page_entries), len(page_entries))
             return await self._result(query, page_entries, page_entries, revision, remaining)
         selected: list[Entry] = []
         scanned, time_slice = entries, TimeSlice()
@@ -301,6 +306,7 @@ class ListReader:
                     break
             await time_slice.yield_if_expired()
         remaining = len(entries) - len(scanned)
+        self._cached.add(len(scanned), len(selected))
         return await self._result(query, selected, scanned, revision, remaining)
 
     async def _read_page(
@@ -309,10 +315,11 @@ class ListReader:
         selection, limit = query.selection, _limit(query)
         size = limit if limit and selection.selects_everything else STORED_PAGE
         selected: list[Entry] = []
-        time_slice = TimeSlice()
+        fetched, time_slice = 0, TimeSlice()
         while True:
             page = await self._kv.range(scope, start=start, limit=size, revision=revision)
             entries = [self._cached_entry(item) for item in page.items]
+            fetched += len(entries)
             for number, entry in enumerate(entries, 1):
                 in_scope = scope.endswith("/") or entry.path == scope
                 if in_scope and await self._offloader.is_selected(entry, selection):
@@ -320,9 +327,12 @@ class ListReader:
                     if len(selected) == limit:
                         remaining = len(entries) - number + page.remaining
                         scanned = entries[:number]
+                        evaluated = fetched - len(entries) + number
+                        self._stored.add(fetched, len(selected), evaluated)
                         return await self._result(query, selected, scanned, revision, remaining)
                 await time_slice.yield_if_expired()
             if not page.remaining:
+                self._stored.add(fetched, len(selected), fetched)
                 return ListResult(entries=selected, revision=revision)
             start = page.items[-1].key + "\0"
 

@@ -15,11 +15,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from kapiserver.api.accessors import metadata_of
-from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.group import Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.storage.cache.entry import Encoding, Entry, ObjectKey
 from kapiserver.storage.cache.event_stream import InitialEventsEnd, WatchStart, stream_events
+from kapiserver.storage.cache.metrics import ListMetrics, WatchMetrics
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import Framer, ListQuery, ListResult, WatchQuery, WatchSink
 from kapiserver.storage.cache.value_index import ValueIndex
@@ -264,9 +265,14 @@ class ResourceReader:
         return ObjectFramer(self.encoder, encoding, status)
 
     @property
-    def events_sent(self) -> Mapping[GroupVersion, int]:
-        """Number of events written to watchers, by version."""
-        return self._fanout.events_sent
+    def watch_metrics(self) -> WatchMetrics:
+        """The numbers of all watches."""
+        return self._fanout.metrics
+
+    @property
+    def list_metrics(self) -> Mapping[str, ListMetrics]:
+        """The numbers of lists, by storage: "watchcache" or "etcd"."""
+        return self._lists.metrics
 
     @property
     def cache(self) -> WatchCache:

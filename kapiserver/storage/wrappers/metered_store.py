@@ -10,11 +10,13 @@ from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
 from kapiserver.spans import add_span, is_sampled, span
+from kapiserver.storage.errors import Conflict, KeyExists, StorageError
 from kapiserver.storage.kv.contract import KV, GetResult, RangeResult, Revision
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 
-Observe: TypeAlias = Callable[[str, str, float], None]
-"""Takes an operation (one of OPERATIONS), the key or prefix without the root, and seconds."""
+Observe: TypeAlias = Callable[[str, str, float, bool], None]
+"""Takes an operation (one of OPERATIONS), the key or prefix without the root, seconds, and whether
+the operation has failed. A conflict is an answer, and no failure."""
 OPERATIONS = ("get", "list", "create", "update", "delete")
 _ATTRIBUTES = {operation: {"operation": operation} for operation in OPERATIONS}
 Result = TypeVar("Result")
@@ -59,13 +61,17 @@ class MeteredStore(WrappedStore):
     async def _timed(self, operation: str, key: str, call: Awaitable[Result]) -> Result:
         started = perf_counter()
         is_exported = is_sampled()
+        has_failed = False
         try:
             if is_exported:  # the span is open, so that those of etcd are below it
                 with span("etcd", _ATTRIBUTES[operation]):
                     return await call
             return await call
+        except StorageError as error:
+            has_failed = not isinstance(error, (KeyExists, Conflict))
+            raise
         finally:
             ended = perf_counter()
             if not is_exported:
                 add_span("etcd", started, ended, _ATTRIBUTES[operation])
-            self._observe(operation, key[self._start :], ended - started)
+            self._observe(operation, key[self._start :], ended - started, has_failed)

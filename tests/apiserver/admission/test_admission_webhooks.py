@@ -326,7 +326,8 @@ def test_metrics(api: Api, core: str, namespace: str, hook: Hook) -> None:
     hook.behave = deny(code=403)
     api.delete(f"{core}/configmaps/m")
     labels = 'name="metrics.example.com"'
-    lines = [line for line in api.get("/metrics").body.decode().splitlines() if labels in line]
+    all_lines = api.get("/metrics").body.decode().splitlines()
+    lines = [line for line in all_lines if labels in line]
     assert (
         'apiserver_admission_webhook_request_total{code="200",name="metrics.example.com",'
         'operation="CREATE",rejected="false",type="validating"} 1'
@@ -337,6 +338,8 @@ def test_metrics(api: Api, core: str, namespace: str, hook: Hook) -> None:
     ) in [_sorted_labels(line) for line in lines]
     seconds = "apiserver_admission_webhook_admission_duration_seconds_count"
     assert sum(line.startswith(seconds) for line in lines) == 2
+    requests = 'rest_client_requests_total{code="200",method="POST",host="'
+    assert any(line.startswith(requests) for line in all_lines)
 
 
 def _sorted_labels(line: str) -> str:

@@ -19,6 +19,7 @@ from kapiserver.apiserver.user import User
 from kapiserver.cluster import open_cluster
 from kapiserver.parts import Parts
 from tests.apiserver.conftest import Server
+from tests.apiserver.metrics.scrapes import scrape, value_of
 from tests.apiserver.proxy.https_server import StatusWebhook
 from tests.clock import ManualClock
 
@@ -203,6 +204,13 @@ def test_failure_is_reported(
     assert refusal.headers["X-Content-Type-Options"] == "nosniff"
     text = b'Internal Server Error: "/api/v1/pods?a=&lt;b&gt;": unknown\n'
     assert refusal.body == text
+    samples = scrape(server.api)
+    name = "apiserver_authorization_webhook_duration_seconds_count"
+    assert value_of(samples, name, name="hook-0", result="error") >= 2
+    failed_open = "apiserver_authorization_webhook_evaluations_fail_open_total"
+    assert bool(value_of(samples, failed_open, result="error")) is (policy == "NoOpinion")
+    assert value_of(samples, "authorization_attempts_total", result="error") >= 1
+    assert value_of(samples, "rest_client_requests_total", code="403", method="POST") >= 2
 
 
 def test_cache(webhook: StatusWebhook, tmp_path: Path) -> None:

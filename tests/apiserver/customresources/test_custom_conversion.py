@@ -21,6 +21,7 @@ from tests.apiserver.customresources.customkit import (
     version,
     widget,
 )
+from tests.apiserver.metrics.scrapes import scrape, value_of
 
 api = pytest.fixture(scope="module")(api_of_new_server)
 
@@ -65,6 +66,12 @@ def test_conversion_between_versions(api: Api, webhook: Webhook) -> None:
         api.delete(f"{path}/alan")
         assert stream.event()["type"] == "DELETED"
     assert [person["spec"] for person in api.get(beta).json["items"]] == [{"name": "Ada Lovelace"}]
+    samples = scrape(api)
+    succeeded = {"result": "success", "failure_type": ""}
+    assert value_of(samples, "apiserver_conversion_webhook_request_total", **succeeded) >= 3
+    by_definition = "apiserver_crd_conversion_webhook_duration_seconds_count"
+    versions = {"from_version": "v1beta1", "to_version": "v1", "succeeded": "true"}
+    assert value_of(samples, by_definition, crd_name=crd["metadata"]["name"], **versions) >= 1
 
 
 def unlike(change: Callable[[Any], None]) -> Behave:

@@ -91,6 +91,6 @@ QUERIES = (
 
 NO_DATA = {
     "go_goroutines": "the server is no Go program",
-    "rest_client_requests_total": "the server's own requests are calls without HTTP",
+    "rest_client_requests_total": "only requests to webhooks count: others are calls without HTTP",
 }
 """The metrics that published queries read and a server does not have, with the reason."""

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.metrics import Metrics, RequestLabels, StorageLabels
 from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
+from kapiserver.apiserver.serving.metrics.stability import BETA, STABLE
 from kapiserver.apiserver.serving.metrics.text import Family, text_of
 from kapiserver.cluster import open_cluster
 from kapiserver.metrics import Counter, Histogram, Observations
@@ -27,27 +27,9 @@ from tests.apiserver.customresources.customkit import (
     widget,
 )
 from tests.apiserver.metrics.kubernetes_metrics import KUBERNETES
+from tests.apiserver.metrics.scrapes import scrape, value_of
 
-Samples = dict[str, list[tuple[dict[str, str], float]]]
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def _scrape(api: Any, accept: str = "*/*") -> Samples:
-    response = api.get("/metrics", accept=accept)
-    assert response.status == 200
-    samples: Samples = {}
-    for family in text_string_to_metric_families(response.body.decode()):
-        for sample in family.samples:
-            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
-    return samples
-
-
-def _value(samples: Samples, metric: str, /, **labels: str) -> float:
-    return sum(
-        value
-        for sample_labels, value in samples.get(metric, ())
-        if labels.items() <= sample_labels.items()
-    )
 
 
 def test_deprecated_versions(make_server: Callable[..., Any]) -> None:
@@ -55,7 +37,7 @@ def test_deprecated_versions(make_server: Callable[..., Any]) -> None:
     api = make_server(runtime_config="api/beta=true", emulated_version="1.31").api
     name = "apiserver_requested_deprecated_apis"
     assert api.get(MAPS).status == 200
-    assert name not in _scrape(api)
+    assert name not in scrape(api)
     flow_control = "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas"
     assert api.get(flow_control).status == 200
     assert api.get("/api/v1/componentstatuses").status == 200
@@ -63,7 +45,7 @@ def test_deprecated_versions(make_server: Callable[..., Any]) -> None:
         ("", "v1", "componentstatuses", "", ""),
         ("flowcontrol.apiserver.k8s.io", "v1beta3", "flowschemas", "", "1.32"),
     ]
-    series = [(tuple(labels.values()), value) for labels, value in _scrape(api)[name]]
+    series = [(tuple(labels.values()), value) for labels, value in scrape(api)[name]]
     assert series == [(labels, 1) for labels in expected]
 
 
@@ -76,32 +58,32 @@ def test_requests(make_server: Callable[..., Any]) -> None:
     assert api.get(f"{MAPS}/a").status == 200
     assert api.get(MAPS).status == 200
     assert api.get("/api/v1/configmaps").status == 200
-    samples = _scrape(api)
+    samples = scrape(api)
     maps = {"resource": "configmaps", "group": "", "version": "v1", "component": "apiserver"}
     total = "apiserver_request_total"
-    assert _value(samples, total, verb="POST", scope="resource", code="201", **maps) == 1
-    assert _value(samples, total, verb="POST", scope="resource", code="409", **maps) == 1
-    assert _value(samples, total, verb="GET", scope="resource", code="200", **maps) == 1
-    assert _value(samples, total, verb="LIST", scope="namespace", code="200", **maps) == 1
-    assert _value(samples, total, verb="LIST", scope="cluster", code="200", **maps) == 1
+    assert value_of(samples, total, verb="POST", scope="resource", code="201", **maps) == 1
+    assert value_of(samples, total, verb="POST", scope="resource", code="409", **maps) == 1
+    assert value_of(samples, total, verb="GET", scope="resource", code="200", **maps) == 1
+    assert value_of(samples, total, verb="LIST", scope="namespace", code="200", **maps) == 1
+    assert value_of(samples, total, verb="LIST", scope="cluster", code="200", **maps) == 1
     seconds = "apiserver_request_duration_seconds"
-    assert _value(samples, f"{seconds}_count", verb="POST", **maps) == 2
-    assert _value(samples, f"{seconds}_bucket", verb="POST", le="60", **maps) == 2
+    assert value_of(samples, f"{seconds}_count", verb="POST", **maps) == 2
+    assert value_of(samples, f"{seconds}_bucket", verb="POST", le="60", **maps) == 2
     sli = "apiserver_request_sli_duration_seconds"
-    assert _value(samples, f"{sli}_count", verb="POST", **maps) == 2
-    assert _value(samples, f"{sli}_bucket", verb="POST", le="0.05", **maps) >= 0
+    assert value_of(samples, f"{sli}_count", verb="POST", **maps) == 2
+    assert value_of(samples, f"{sli}_bucket", verb="POST", le="0.05", **maps) >= 0
     assert all("dry_run" not in labels for labels, _ in samples[f"{sli}_count"])
-    assert _value(samples, "apiserver_response_sizes_count", verb="GET", **maps) == 1
-    assert _value(samples, "apiserver_response_sizes_sum", verb="LIST", **maps) > 100
+    assert value_of(samples, "apiserver_response_sizes_count", verb="GET", **maps) == 1
+    assert value_of(samples, "apiserver_response_sizes_sum", verb="LIST", **maps) > 100
     kinds = [labels for labels, _ in samples["apiserver_current_inflight_requests"]]
     assert {"request_kind": "readOnly"} in kinds
-    assert _value(samples, "etcd_request_duration_seconds_count", operation="create") >= 1
+    assert value_of(samples, "etcd_request_duration_seconds_count", operation="create") >= 1
     admission = "apiserver_admission_controller_admission_duration_seconds_count"
-    assert _value(samples, admission, name="NamespaceLifecycle", rejected="false") >= 2
+    assert value_of(samples, admission, name="NamespaceLifecycle", rejected="false") >= 2
     webhooks = {"name": "ValidatingAdmissionWebhook", "operation": "CREATE", "rejected": "false"}
-    assert _value(samples, admission, type="validate", **webhooks) >= 2
-    assert _value(samples, "apiserver_resource_objects", resource="configmaps") >= 1
-    assert _value(samples, "process_resident_memory_bytes") > 1e6
+    assert value_of(samples, admission, type="validate", **webhooks) >= 2
+    assert value_of(samples, "apiserver_resource_objects", resource="configmaps") >= 1
+    assert value_of(samples, "process_resident_memory_bytes") > 1e6
 
 
 def test_watches(make_server: Callable[..., Any]) -> None:
@@ -110,14 +92,14 @@ def test_watches(make_server: Callable[..., Any]) -> None:
     with api.watch(f"{MAPS}?watch=1&timeoutSeconds=30&resourceVersion=1") as stream:
         api.post(MAPS, {"metadata": {"name": "a"}})
         stream.events(1)
-        samples = _scrape(api)
+        samples = scrape(api)
         labels = {"resource": "configmaps"}
-        assert _value(samples, "apiserver_longrunning_requests", verb="WATCH", **labels) == 1
+        assert value_of(samples, "apiserver_longrunning_requests", verb="WATCH", **labels) == 1
         events = {"group": "", "version": "v1", **labels}
-        assert _value(samples, "apiserver_watch_events_total", **events) >= 1
+        assert value_of(samples, "apiserver_watch_events_total", **events) >= 1
     api.post(MAPS, {"metadata": {"name": "b"}})
-    samples = _scrape(api)
-    assert _value(samples, "apiserver_request_total", verb="WATCH", code="200", **labels) <= 1
+    samples = scrape(api)
+    assert value_of(samples, "apiserver_request_total", verb="WATCH", code="200", **labels) <= 1
 
 
 def test_labels_are_bounded(make_server: Callable[..., Any]) -> None:
@@ -125,13 +107,13 @@ def test_labels_are_bounded(make_server: Callable[..., Any]) -> None:
     api = make_server().api
     api.get("/api/v1/warm")
     api.get("/warm")
-    before = len(_scrape(api)["apiserver_request_total"])
+    before = len(scrape(api)["apiserver_request_total"])
     for number in range(50):
         api.get(f"/api/v1/unknown{number}")
         api.get(f"/apis/group{number}.example.com/v1/things")
         api.get(f"/path{number}")
         api.get(f"/api/v1/namespaces/default/configmaps/x/sub{number}")
-    assert len(_scrape(api)["apiserver_request_total"]) - before <= 2
+    assert len(scrape(api)["apiserver_request_total"]) - before <= 2
 
 
 def test_format(make_server: Callable[..., Any]) -> None:
@@ -151,13 +133,13 @@ def test_storage_labels(make_server: Callable[..., Any]) -> None:
     api = make_server().api
     crd = definition()
     api.post(establish(api, crd), widget(crd, "a"))
-    samples = _scrape(api)
+    samples = scrape(api)
     count = "etcd_request_duration_seconds_count"
     own = {"group": crd["spec"]["group"], "resource": "widgets"}
-    assert _value(samples, count, operation="create", **own) == 1
+    assert value_of(samples, count, operation="create", **own) == 1
     names = {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions"}
-    assert _value(samples, count, operation="create", **names) == 1
-    assert _value(samples, count, operation="create", group="", resource="namespaces") >= 1
+    assert value_of(samples, count, operation="create", **names) == 1
+    assert value_of(samples, count, operation="create", group="", resource="namespaces") >= 1
 
 
 def _use(api: Any, crd: Any) -> None:
@@ -181,9 +163,9 @@ def test_series_of_definitions(make_server: Callable[..., Any]) -> None:
         establish(api, crd)
         with api.watch(f"{path_of(crd)}?watch=1") as stream:
             _use(api, crd)
-            samples = _scrape(api)
-            assert _value(samples, "apiserver_request_total", group=group, dry_run="All") == 1
-            assert _value(samples, "apiserver_longrunning_requests", group=group) == 1
+            samples = scrape(api)
+            assert value_of(samples, "apiserver_request_total", group=group, dry_run="All") == 1
+            assert value_of(samples, "apiserver_longrunning_requests", group=group) == 1
             api.delete(f"{CRDS}/{name}")
             wait_until_deleted(api, name)
             while stream.event() is not None:
@@ -198,14 +180,14 @@ def test_series_of_definitions(make_server: Callable[..., Any]) -> None:
     api.get(path_of(two, "v2"))
     group = two["spec"]["group"]
     total = "apiserver_request_total"
-    assert _value(_scrape(api), total, group=group, version="v2", verb="LIST") == 1
+    assert value_of(scrape(api), total, group=group, version="v2", verb="LIST") == 1
     two["spec"]["versions"].pop()
     crd = api.get(f"{CRDS}/{two['metadata']['name']}").json
     crd["spec"]["versions"].pop()
     assert api.put(f"{CRDS}/{two['metadata']['name']}", crd).status == 200
-    samples = _scrape(api)
-    assert _value(samples, total, group=group, version="v2") == 0
-    assert _value(samples, total, group=group, version="v1", verb="LIST") == 1
+    samples = scrape(api)
+    assert value_of(samples, total, group=group, version="v2") == 0
+    assert value_of(samples, total, group=group, version="v1", verb="LIST") == 1
 
 
 def _fill(metrics: Metrics, resources: int) -> None:
@@ -275,14 +257,14 @@ def test_text() -> None:
         ),
     ]
     assert asyncio.run(_joined(text_of(families))).splitlines() == [
-        "# HELP a_total Things.",
+        "# HELP a_total [ALPHA] Things.",
         "# TYPE a_total counter",
         'a_total{x="1",y="q\\"\\\\\\n%s"} 3',
         'a_total{x="2",y=""} 0.5',
-        "# HELP b One.",
+        "# HELP b [ALPHA] One.",
         "# TYPE b gauge",
         "b 1",
-        "# HELP c Sizes.",
+        "# HELP c [ALPHA] Sizes.",
         "# TYPE c histogram",
         'c_bucket{x="%d",le="0.5"} 2',
         'c_bucket{x="%d",le="1e+06"} 3',
@@ -310,6 +292,9 @@ BOUNDS = {
     "apiserver_authentication_jwt_authenticator_latency_seconds": "0.001 0.005 0.01 0.025 0.05 0.1 "
     "0.25 0.5 1 2.5 5 10 +Inf",
     "apiserver_validating_admission_policy_check_duration_seconds": "5e-07 0.001 0.01 0.1 1 +Inf",
+    "rest_client_request_size_bytes": "64 256 512 1024 4096 16384 65536 262144 1.048576e+06 "
+    "4.194304e+06 1.6777216e+07 +Inf",
+    "apiserver_watch_events_sizes": "1024 2048 4096 8192 16384 32768 65536 131072 +Inf",
     "apiserver_response_sizes": "1000 10000 100000 1e+06 1e+07 1e+08 1e+09 +Inf",
 }
 
@@ -353,6 +338,14 @@ def test_bounds_of_kubernetes(families: list[Family], name: str) -> None:
     assert written == BOUNDS[name].split()
 
 
+def test_stability(families: list[Family]) -> None:
+    """The metrics that are stable or in beta are there."""
+    names = {family.name for family in families}
+    healthchecks = {"kubernetes_healthcheck", "kubernetes_healthchecks_total"}
+    assert names | healthchecks >= STABLE | BETA
+    assert not STABLE & BETA
+
+
 def test_work_queues(make_server: Callable[..., Any]) -> None:
     """Work queues count added and reconciled items."""
     api = make_server().api
@@ -361,10 +354,12 @@ def test_work_queues(make_server: Callable[..., Any]) -> None:
         stream.event()
     queue = {"name": "serviceaccount-controller"}
     deadline = time.monotonic() + 60
-    while _value(samples := _scrape(api), "workqueue_depth", **queue):
+    while value_of(samples := scrape(api), "workqueue_depth", **queue):
         assert time.monotonic() < deadline
-    assert _value(samples, "workqueue_adds_total", **queue) >= 1
-    assert _value(samples, "workqueue_queue_duration_seconds_count", **queue) >= 1
+    assert value_of(samples, "workqueue_adds_total", **queue) >= 1
+    assert value_of(samples, "workqueue_queue_duration_seconds_count", **queue) >= 1
+    for name in ("unfinished_work_seconds", "longest_running_processor_seconds"):
+        assert queue in [labels for labels, _ in samples[f"workqueue_{name}"]]
 
 
 def test_authenticators(api):

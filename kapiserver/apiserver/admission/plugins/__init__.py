@@ -25,7 +25,7 @@ from kapiserver.apiserver.admission.resource_rules import resource_rules
 from kapiserver.apiserver.config import AdmissionSettings, Config
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules
 from kapiserver.apiserver.file_watch import FileWatch
-from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
+from kapiserver.apiserver.metrics import AdmissionLabels, Metrics, StepLabels
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock
 
@@ -443,7 +443,14 @@ class AdmissionPlugins:
                     )
                     steps.append(step)
         rules = resource_rules(resource) if operation in WRITE else ResourceRules()
-        return PluginChain(admit=tuple(admit), validate=tuple(validate), rules=rules)
+        steps_of = self._metrics.admission_step_seconds.of
+        return PluginChain(
+            admit=tuple(admit),
+            validate=tuple(validate),
+            admitted=steps_of(StepLabels("admit", operation, "false")),
+            validated=steps_of(StepLabels("validate", operation, "false")),
+            rules=rules,
+        )
 
     def _load(self, plugin: Plugin) -> Hooks:
         """Return the hooks of a plugin; all records of one name have the same."""

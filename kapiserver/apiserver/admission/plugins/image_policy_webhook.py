@@ -52,7 +52,10 @@ class ImagePolicyWebhook:
         self._settings = _read_settings(configuration)
         try:
             self._webhook = read_kubeconfig(
-                self._settings.kubeconfig, context.clock, purpose="image policy webhook"
+                self._settings.kubeconfig,
+                context.clock,
+                purpose="image policy webhook",
+                metrics=context.metrics.client,
             )
         except BadConfiguration as error:
             raise configuration.error(str(error)) from None

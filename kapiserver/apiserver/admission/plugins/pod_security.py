@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.api.accessors import annotations_of, labels_of, metadata_of, name_of, value_at
-from kapiserver.api.core.pod_security import Violation
+from kapiserver.api.core.pod_security import LATEST, Violation
 from kapiserver.api.core.pod_security_policy import Policy, Standard, describe_policy, policy_of
-from kapiserver.api.errors import InvalidObject
+from kapiserver.api.errors import FieldError, InvalidObject
 from kapiserver.api.group import CORE
+from kapiserver.api.releases import NEWEST_MINOR
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins.pod_security_configuration import Settings
 from kapiserver.apiserver.admission.pod_cost import pod_cost
 from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.metrics import PodSecurityLabels, PodSecurityMetrics
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
@@ -51,22 +53,63 @@ async def validate(
         if not target.subresource:
             await _check_namespace(server, attributes, settings, new, old)
         return
+    record = _Record(server.metrics.pod_security, attributes)
     exemption = _exemption(attributes, settings)
     if exemption:
-        attributes.audit.annotations[f"{_PREFIX}exempt"] = exemption
+        record.exempt(exemption)
         return
-    policy = await _namespace_policy(server, attributes, settings)
+    policy = await _namespace_policy(server, record, settings)
     path = _TEMPLATES.get(target.resource.qualified_name)
     run = server.offloader.run
     if path is None:
         if old is None or _is_significant(new, old):
             cost = pod_cost(new.get("spec") or {})
-            await run(cost, _check_pod, attributes, new, policy, settings)
+            await run(cost, _check_pod, record, new, policy, settings)
     elif not target.subresource:
         template = value_at(new, *path)
         if template:
             cost = pod_cost(template.get("spec") or {})
-            await run(cost, _check_template, attributes, template, policy, settings)
+            await run(cost, _check_template, record, template, policy, settings)
+
+
+class _Record:
+    """The audit annotations, the warnings and the metrics of one write."""
+
+    def __init__(self, metrics: PodSecurityMetrics, attributes: Attributes) -> None:
+        self.attributes = attributes
+        self._metrics = metrics
+        target = attributes.target
+        kind = "pod" if target.resource.qualified_name == "pods" else "controller"
+        self._labels = (attributes.operation.lower(), kind, target.subresource)
+
+    def annotate(self, name: str, text: str) -> None:
+        """Add an annotation to the audit event."""
+        self.attributes.audit.annotations[_PREFIX + name] = text
+
+    def exempt(self, reason: str) -> None:
+        """Count an exempt write."""
+        self.annotate("exempt", reason)
+        self._metrics.exemptions.add(self._labels)
+
+    def bad_policy(self, errors: Sequence[FieldError]) -> None:
+        """Count a namespace whose labels are invalid."""
+        self.annotate("error", f"Failed to parse policy: {', '.join(map(str, errors))}")
+        self._metrics.errors.add(("false", *self._labels))
+
+    def evaluate(self, mode: str, standard: Standard, *, allowed: bool) -> None:
+        """Count an evaluation of one mode."""
+        decision = "allow" if allowed else "deny"
+        labels = PodSecurityLabels(
+            decision, standard.level, _version(standard), mode, *self._labels
+        )
+        self._metrics.evaluations.add(labels)
+
+
+def _version(standard: Standard) -> str:
+    """Return the version of a standard as the metrics name it."""
+    if standard.level == "privileged" or standard.minor == LATEST:
+        return "latest"
+    return "future" if standard.minor > NEWEST_MINOR else f"v1.{standard.minor}"
 
 
 def _exemption(attributes: Attributes, settings: Settings) -> str:
@@ -76,13 +119,12 @@ def _exemption(attributes: Attributes, settings: Settings) -> str:
     return "user" if attributes.user.name in settings.usernames else ""
 
 
-async def _namespace_policy(server: Server, attributes: Attributes, settings: Settings) -> Policy:
+async def _namespace_policy(server: Server, record: _Record, settings: Settings) -> Policy:
     """Return the policy of the request's namespace. Errors in its labels are audited."""
-    labels = labels_of(await _namespace(server, attributes.target.key.namespace))
+    labels = labels_of(await _namespace(server, record.attributes.target.key.namespace))
     parsed = policy_of(labels, settings.defaults)
     if parsed.errors:
-        text = ", ".join(map(str, parsed.errors))
-        attributes.audit.annotations[f"{_PREFIX}error"] = f"Failed to parse policy: {text}"
+        record.bad_policy(parsed.errors)
     return parsed.policy
 
 
@@ -115,45 +157,45 @@ def _containers(spec: Tree) -> Iterator[Tree]:
         yield from spec.get(kind) or ()
 
 
-def _check_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: Settings) -> None:
+def _check_pod(record: _Record, pod: Tree, policy: Policy, settings: Settings) -> None:
     if _is_exempt(pod, settings):
-        attributes.audit.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
+        record.exempt("runtimeClass")
         return
-    attributes.audit.annotations[f"{_PREFIX}enforce-policy"] = str(policy.enforce)
+    record.annotate("enforce-policy", str(policy.enforce))
+    violations = policy.enforce.violations_of(pod) if not policy.is_privileged else []
+    record.evaluate("enforce", policy.enforce, allowed=not violations)
     if policy.is_privileged:
         return
-    violations = policy.enforce.violations_of(pod)
+    _audit(record, pod, policy)
     if violations:
-        _audit(attributes, pod, policy)
-        raise attributes.forbidden(
+        raise record.attributes.forbidden(
             f'violates PodSecurity "{policy.enforce}": {_reasons_text(violations)}'
         )
-    _audit(attributes, pod, policy)
-    _warn(attributes, pod, policy)
+    _warn(record, pod, policy)
 
 
-def _check_template(
-    attributes: Attributes, template: Tree, policy: Policy, settings: Settings
-) -> None:
+def _check_template(record: _Record, template: Tree, policy: Policy, settings: Settings) -> None:
     if _is_exempt(template, settings):
-        attributes.audit.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
+        record.exempt("runtimeClass")
         return
-    _audit(attributes, template, policy)
-    _warn(attributes, template, policy)
+    _audit(record, template, policy)
+    _warn(record, template, policy)
 
 
-def _audit(attributes: Attributes, pod: Tree, policy: Policy) -> None:
+def _audit(record: _Record, pod: Tree, policy: Policy) -> None:
     violations = policy.audit.violations_of(pod)
     if violations:
-        attributes.audit.annotations[f"{_PREFIX}audit-violations"] = (
-            f'would violate PodSecurity "{policy.audit}": {_reasons_text(violations)}'
-        )
+        record.evaluate("audit", policy.audit, allowed=False)
+        reasons = _reasons_text(violations)
+        text = f'would violate PodSecurity "{policy.audit}": {reasons}'
+        record.annotate("audit-violations", text)
 
 
-def _warn(attributes: Attributes, pod: Tree, policy: Policy) -> None:
+def _warn(record: _Record, pod: Tree, policy: Policy) -> None:
     violations = policy.warn.violations_of(pod)
     if violations:
-        attributes.warnings.add(
+        record.evaluate("warn", policy.warn, allowed=False)
+        record.attributes.warnings.add(
             f'would violate PodSecurity "{policy.warn}": {_reasons_text(violations)}'
         )
 

@@ -77,17 +77,18 @@ class WebhookCaller(Struct):
     """Calls webhooks and keeps their connections open.
 
     identities  credentials of the server, by host
+    client      sends the requests
     resolve     finds the addresses of services
     """
 
     identities: WebhookIdentities
+    client: HttpClient
     resolve: ResolveService = service_endpoint
-    _client: HttpClient = field(default_factory=HttpClient)
     _contexts: dict[tuple[str, str], _TlsContext] = field(default_factory=dict)
 
     async def close(self) -> None:
         """Close all connections. Idempotent."""
-        await self._client.close()
+        await self.client.close()
 
     async def post(self, stores: StoreRegistry, webhook: Webhook, body: bytes) -> bytes:
         """Post a review to a webhook and return the body of the response. Raises WebhookFailed."""
@@ -101,7 +102,7 @@ class WebhookCaller(Struct):
             max_bytes=MAX_RESPONSE_BYTES,
         )
         address = await config.resolve_address(stores, self.resolve)
-        response = await self._client.exchange(address, context, call)
+        response = await self.client.exchange(address, context, call)
         if not response.body:
             raise WebhookFailed(
                 f"0-length response with status code: {response.status} and content type: "

@@ -20,6 +20,7 @@ from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.webhooks.client_config import service_endpoint
+from kapiserver.apiserver.webhooks.http_client import HttpClient
 
 _EXCLUSION_GATE = "ExcludeAdmissionWebhookVirtualResources"
 
@@ -37,7 +38,11 @@ class WebhookPlugin:
             identities = WebhookIdentities(settings.kubeconfig)
         except BadConfiguration as error:
             raise context.configuration.error(str(error)) from None
-        self.caller = WebhookCaller(identities, context.resolve_service or service_endpoint)
+        self.caller = WebhookCaller(
+            identities,
+            HttpClient(context.metrics.client),
+            context.resolve_service or service_endpoint,
+        )
         self._resource = f"{self.kind.lower()}s"
         self._manifests = load_static_manifests(
             context, settings.manifests, {self.kind: self._resource}

@@ -66,7 +66,7 @@ class JwtIssuer:
         self._audiences = frozenset(tree["issuer"]["audiences"])
         self._mapper = ClaimMapper(tree)
         self._distributed = _distributed_claims(tree, clock, algorithms)
-        self._cache: TokenCache[User] = TokenCache(clock)
+        self._cache: TokenCache[User] = TokenCache(clock, requests=metrics.token_cache)
 
     async def stop(self) -> None:
         """End fetches and close connections. Idempotent."""

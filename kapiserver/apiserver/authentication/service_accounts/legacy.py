@@ -112,8 +112,12 @@ class LegacyServiceAccountAuthenticator(ManagedAuthenticator):
         if account is None or is_terminating(account):
             raise InvalidCredentials(f"service account {namespace}/{name} has been deleted")
         await self._record_use(secret)
+        is_automatic = any(each.get("name") == secret_name for each in account.get("secrets") or ())
         if labels_of(secret).get(INVALID_SINCE):
+            if is_automatic:
+                self._metrics.legacy_uses.add("invalid")
             raise InvalidCredentials("the token has been marked as invalid")
+        self._metrics.legacy_uses.add("auto" if is_automatic else "manual")
         return service_account_user(namespace, name, uid=uid)
 
     async def _record_use(self, secret: Tree) -> None:

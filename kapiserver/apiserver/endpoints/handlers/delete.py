@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import EncodedBody
+from kapiserver.apiserver.endpoints.decode import EncodedBody, count_body
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.delete import (
@@ -50,6 +50,7 @@ async def read_delete_options(server: Server, request: Request, target: Target) 
     """Return the DeleteOptions in the body, or in the query if there is no body. Raises BadRequest,
     InvalidObject."""
     data = await request.read_body(server.config.limits.body_limit)
+    count_body(server, request, data)
     if not data:
         return read_options(server, request, "DeleteOptions")
     # kube-apiserver reads options with the codecs of its own kinds, those of custom kinds, too.

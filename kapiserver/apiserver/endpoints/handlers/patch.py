@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.errors import BadObject
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import field_validation
+from kapiserver.apiserver.endpoints.decode import count_body, field_validation
 from kapiserver.apiserver.endpoints.go_restful import check_content_type
 from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response
@@ -42,6 +42,7 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
         return await _apply(server, request, target, name)
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.limits.body_limit)
+    count_body(server, request, data)
     options = read_options(server, request, "PatchOptions")
     cost = cost_of(data) + target.kind_info.default_cost(data)
     offloader, validation = server.offloader, field_validation(options)
@@ -61,6 +62,7 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     """Apply the configuration in the body and return the object as stored."""
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.limits.body_limit)
+    count_body(server, request, data)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     cost = cost_of(data) + target.kind_info.default_cost(data)
     offloader, validation = server.offloader, field_validation(options)

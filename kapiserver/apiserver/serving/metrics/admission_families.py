@@ -11,7 +11,10 @@ from kapiserver.apiserver.metrics import (
     MatchConditionMetrics,
     Metrics,
     MutatingPolicyLabels,
+    PodSecurityLabels,
+    PodSecurityMetrics,
     PolicyLabels,
+    StepLabels,
     WebhookLabels,
     WebhookMetrics,
 )
@@ -28,9 +31,41 @@ def admission_families(metrics: Metrics) -> Iterator[Family]:
         AdmissionLabels._fields,
         metrics.admission_seconds,
     )
+    yield histogram(
+        "apiserver_admission_step_admission_duration_seconds",
+        "Seconds that all admission plugins of one step took for one request.",
+        StepLabels._fields,
+        metrics.admission_step_seconds,
+    )
+    yield from _pod_security(metrics.pod_security)
     yield from _webhooks(metrics.webhooks)
     yield from _match_conditions(metrics.match_conditions)
     yield from _policies(metrics)
+
+
+def _pod_security(metrics: PodSecurityMetrics) -> Iterator[Family]:
+    labels = ("request_operation", "resource", "subresource")
+    yield numbers(
+        "counter",
+        "pod_security_evaluations_total",
+        "Evaluations of policies of Pod Security.",
+        PodSecurityLabels._fields,
+        metrics.evaluations,
+    )
+    yield numbers(
+        "counter",
+        "pod_security_exemptions_total",
+        "Writes that are exempt from Pod Security.",
+        labels,
+        metrics.exemptions,
+    )
+    yield numbers(
+        "counter",
+        "pod_security_errors_total",
+        "Errors in the labels of namespaces, by whether they refused the write.",
+        ("fatal", *labels),
+        metrics.errors,
+    )
 
 
 def _webhooks(metrics: WebhookMetrics) -> Iterator[Family]:

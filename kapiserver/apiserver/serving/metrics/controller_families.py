@@ -5,6 +5,7 @@ The names, types and labels are those of kube-controller-manager.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from kapiserver.apiserver.controller_metrics import (
@@ -69,6 +70,25 @@ def workqueue_families(metrics: WorkQueueMetrics) -> Iterator[Family]:
         "Seconds that a reconcile took.",
         labels,
         metrics.work_seconds,
+    )
+    now = time.perf_counter()
+    seconds = {
+        name: [now - started for started in list(workers.values())]
+        for name, workers in list(metrics.running.items())
+    }
+    yield Family(
+        name="workqueue_unfinished_work_seconds",
+        type="gauge",
+        text="Seconds that the reconciles that run now have taken together.",
+        labels=labels,
+        series=[((name,), sum(each)) for name, each in seconds.items()],
+    )
+    yield Family(
+        name="workqueue_longest_running_processor_seconds",
+        type="gauge",
+        text="Seconds that the longest of the reconciles that run now has taken.",
+        labels=labels,
+        series=[((name,), max(each, default=0)) for name, each in seconds.items()],
     )
 
 

@@ -7,6 +7,7 @@ prometheus-client, which reads the metrics of the process; it is loaded at the f
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector, generate_latest
@@ -19,6 +20,10 @@ from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.apiserver.serving.metrics.health_families import health_families
 from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
 from kapiserver.apiserver.serving.metrics.text import MEDIA_TYPE, Family, text_of
+from kapiserver.storage.errors import StorageError
+
+STORAGE_SECONDS = 1.0
+"""How long a scrape waits for the size of the store."""
 
 
 async def serve_metrics(server: Server, request: Request) -> AnyResponse:
@@ -26,7 +31,7 @@ async def serve_metrics(server: Server, request: Request) -> AnyResponse:
     MethodNotAllowed."""
     if request.path.strip("/") == "metrics":
         _check_method(request)
-        return metrics_response(ServerFamilies(server))
+        return metrics_response(ServerFamilies(server, await _storage_size(server)))
     if request.path == "/metrics/slis":
         _check_method(request)
         return Response(media_type=MEDIA_TYPE, body=text_of(health_families(server.health)))
@@ -35,6 +40,15 @@ async def serve_metrics(server: Server, request: Request) -> AnyResponse:
     _check_method(request)
     text = await server.metric_pages(server, request.path)
     return page_not_found() if text is None else Response(media_type=MEDIA_TYPE, body=text)
+
+
+async def _storage_size(server: Server) -> int | None:
+    """Return the size of the store; None if it does not tell it in time."""
+    try:
+        async with asyncio.timeout(STORAGE_SECONDS):
+            return await server.stores.kv.size()
+    except (StorageError, TimeoutError):
+        return None
 
 
 def _check_method(request: Request) -> None:

@@ -21,6 +21,8 @@ from kapiserver.apiserver.serving.metrics.text import Family
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
 _SHARED_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
 _COMPONENT = "apiserver"
+_BODY_VERBS = {"deletecollection": "delete_collection"}
+"""Verbs that the sizes of bodies have another name for."""
 
 
 class RequestFamilies:
@@ -82,6 +84,13 @@ class RequestFamilies:
             series=[
                 ((kind.kind,), kind.executing.value) for kind in (kinds.mutating, kinds.reading)
             ],
+        )
+
+        yield Family(
+            name="apiserver_tls_handshake_errors_total",
+            type="counter",
+            text="TLS handshakes with clients of this process that failed.",
+            series=[((), self._server.failed_handshakes())],
         )
 
     def _deprecated_requests(self) -> Iterator[Family]:
@@ -153,6 +162,19 @@ class RequestFamilies:
                 if any(shared.body_bytes.counts)
             ),
             bounds=RESPONSE_BYTES,
+        )
+
+        sizes = self._server.metrics.request_bytes
+        yield Family(
+            name="apiserver_request_body_size_bytes",
+            type="histogram",
+            text="Bytes of the bodies of requests.",
+            labels=("group", "resource", "verb"),
+            series=[
+                ((group, resource, _BODY_VERBS.get(verb, verb)), observations)
+                for (group, resource, verb), observations in sizes.values.items()
+            ],
+            bounds=sizes.bounds,
         )
 
     def _resources(self) -> Sequence[ResourceRequests]:

@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from kapiserver.api.releases import NEWEST_MINOR
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.feature_gates import GATES
-from kapiserver.apiserver.metrics import RPCLabels, StorageLabels
+from kapiserver.apiserver.metrics import RPCLabels
+from kapiserver.apiserver.serving.metrics.access_families import access_families
 from kapiserver.apiserver.serving.metrics.admission_families import admission_families
+from kapiserver.apiserver.serving.metrics.client_families import (
+    client_families,
+    conversion_families,
+)
 from kapiserver.apiserver.serving.metrics.cluster_families import cluster_families
 from kapiserver.apiserver.serving.metrics.controller_families import (
     controller_families,
@@ -22,8 +27,9 @@ from kapiserver.apiserver.serving.metrics.encryption_families import encryption_
 from kapiserver.apiserver.serving.metrics.families import counts, histogram, numbers
 from kapiserver.apiserver.serving.metrics.flow_control_families import flow_control_families
 from kapiserver.apiserver.serving.metrics.peer_families import peer_families
-from kapiserver.apiserver.serving.metrics.reload_families import key_fetch_families, reload_families
+from kapiserver.apiserver.serving.metrics.reload_families import reload_families
 from kapiserver.apiserver.serving.metrics.request_families import RequestFamilies
+from kapiserver.apiserver.serving.metrics.storage_families import storage_families
 from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.apiserver.version import version_info, versions_of
 
@@ -46,8 +52,10 @@ class ServerFamilies:
     """Iterates over the metrics of one server. Requests add series while a scrape is written, so
     each dict is copied before it is iterated over."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, storage_size: int | None = None) -> None:
+        """`storage_size` is the size of the store in bytes, None if it is not known."""
         self._server = server
+        self._storage_size = storage_size
 
     def __iter__(self) -> Iterator[Family]:
         yield from RequestFamilies(self._server)
@@ -56,15 +64,16 @@ class ServerFamilies:
             yield from flow_control_families(
                 self._server.flow_control, self._server.metrics.in_flight
             )
-        yield from self._authentication()
-        yield from self._authenticators()
+        yield from access_families(self._server.metrics)
         yield from self._reloads()
         yield self._versions()
         yield self._feature_gates()
         yield from encryption_families(self._server.metrics.encryption)
         yield from admission_families(self._server.metrics)
+        yield from client_families(self._server.metrics.client)
+        yield from conversion_families(self._server.metrics.conversions)
         yield from self._audit()
-        yield from self._storage()
+        yield from storage_families(self._server, self._storage_size)
         yield from workqueue_families(self._server.metrics.workqueues)
         yield from controller_families(self._server.metrics.controllers)
         yield from self._api_services()
@@ -87,61 +96,11 @@ class ServerFamilies:
             series=[([version[field] for field in _BUILD_LABELS.values()], 1)],
         )
 
-    def _authentication(self) -> Iterator[Family]:
-        metrics = self._server.metrics
-        yield histogram(
-            "authentication_duration_seconds",
-            "Seconds that the authentication of a request took, by result.",
-            ("result",),
-            metrics.authentication_seconds,
-        )
-        yield counts(
-            "authentication_attempts",
-            "Authenticated requests by result: success, failure (no credentials) or error.",
-            ("result",),
-            metrics.authentication_seconds,
-        )
-        yield numbers(
-            "counter",
-            "authenticated_user_requests",
-            "Authenticated requests by user; only well-known users have a label of their own.",
-            ("username",),
-            metrics.user_requests,
-        )
-
-    def _authenticators(self) -> Iterator[Family]:
-        metrics = self._server.metrics.authentication
-        for kind, text in (
-            ("legacy", "Accepted service account tokens of Secrets."),
-            ("stale", "Accepted service account tokens after their expiry before extension."),
-            ("valid", "Accepted service account tokens before their expiry before extension."),
-        ):
-            count = metrics.account_tokens.values.get(kind, 0)
-            yield Family(
-                name=f"serviceaccount_{kind}_tokens_total",
-                type="counter",
-                text=text,
-                series=[((), count)],
-            )
-        yield histogram(
-            "apiserver_client_certificate_expiration_seconds",
-            "Remaining life of the client certificates of requests.",
-            (),
-            metrics.certificate_seconds,
-        )
-        yield histogram(
-            "apiserver_authentication_jwt_authenticator_latency_seconds",
-            "Seconds that the verification of a token took, by result and hash of its issuer.",
-            ("result", "jwt_issuer_hash"),
-            metrics.jwt_seconds,
-        )
-        yield from key_fetch_families(metrics.key_fetches)
-
     def _reloads(self) -> Iterator[Family]:
         metrics = self._server.metrics
         for purpose, text, reloads in (
             ("authentication", "the authentication configuration", metrics.authentication.reloads),
-            ("authorization", "the authorization configuration", metrics.authorization_reloads),
+            ("authorization", "the authorization configuration", metrics.authorization.reloads),
             ("encryption", "the encryption configuration", metrics.encryption_reloads),
         ):
             prefix = f"apiserver_{purpose}_config_controller"
@@ -196,57 +155,6 @@ class ServerFamilies:
             type="counter",
             text="Requests that failed because their audit event was lost.",
             series=[((), metrics.audit_rejections)],
-        )
-
-    def _storage(self) -> Iterator[Family]:
-        yield histogram(
-            "etcd_request_duration_seconds",
-            "Seconds that one operation of the store took, whichever backend it is.",
-            StorageLabels._fields,
-            self._server.metrics.storage_seconds,
-        )
-        yield counts(
-            "etcd_requests_total",
-            "Operations of the store, whichever backend it is.",
-            StorageLabels._fields,
-            self._server.metrics.storage_seconds,
-        )
-        labels = ("group", "resource")
-        stores = [
-            ((store.resource.group, store.resource.name), store)
-            for store in self._server.stores.in_use()
-        ]
-        yield Family(
-            name="apiserver_resource_objects",
-            type="gauge",
-            text="Objects in the watch cache.",
-            labels=labels,
-            series=((names, store.cache.count) for names, store in stores),
-        )
-        yield Family(
-            name="apiserver_watch_cache_resource_version",
-            type="gauge",
-            text="Revision up to which the watch cache has seen the store.",
-            labels=labels,
-            series=((names, store.cache.revision) for names, store in stores),
-        )
-        yield Family(
-            name="apiserver_watch_cache_events_received_total",
-            type="counter",
-            text="Changes that the watch cache got from the store.",
-            labels=labels,
-            series=((names, store.cache.events_received) for names, store in stores),
-        )
-        yield Family(
-            name="apiserver_watch_events_total",
-            type="counter",
-            text="Events written to watchers.",
-            labels=("group", "version", "resource"),
-            series=(
-                ((version.group, version.version, store.resource.name), count)
-                for _, store in stores
-                for version, count in list(store.events_sent.items())
-            ),
         )
 
     def _api_services(self) -> Iterator[Family]:

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from kapiserver.api.go_format import go_value
+from kapiserver.apiserver.serving.metrics.stability import stability_of
 from kapiserver.metrics import Observations
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 
@@ -50,9 +51,10 @@ async def text_of(families: Iterable[Family]) -> AsyncIterator[bytes]:
     parts: list[str] = []
     length, time_slice = 0, TimeSlice()
     for family in families:
-        parts.append(f"# HELP {family.name} {family.text}\n# TYPE {family.name} {family.type}\n")
+        name, level = family.name, stability_of(family.name)
+        parts.append(f"# HELP {name} [{level}] {family.text}\n# TYPE {name} {family.type}\n")
         labels_form = ",".join(f'{name}="%s"' for name in family.labels)
-        line = f"{family.name}{{%s}} %s\n" if family.labels else f"{family.name}%s %s\n"
+        line = f"{name}{{%s}} %s\n" if family.labels else f"{name}%s %s\n"
         template = _template(family)
         for label_values, value in family.series:
             labels = _labels_text(labels_form, label_values)

@@ -22,8 +22,9 @@ def check(objects: Iterable[Mapping[str, Any]], **options: Any) -> list[Finding]
     cluster   objects that the cluster has
     against   objects that were applied before, and that the checked ones change
 
-    Further options are `release` and `user` of CheckOptions. Raises TypeError and ValueError for a
-    wrong option, and RuntimeError in a coroutine, where `await check_async(...)` does the same.
+    Further options are `release` and `user` of CheckOptions. Raises TypeError for an object that is
+    no mapping, TypeError and ValueError for a wrong option, and RuntimeError in a coroutine, where
+    `await check_async(...)` does the same.
     """
     return asyncio.run(check_async(objects, **options))
 
@@ -44,7 +45,12 @@ async def check_async(
 
 
 def _read(objects: Iterable[Mapping[str, Any]]) -> list[Read]:
-    return [read for tree in objects for read in read_objects(dict(tree), None, ())]
+    reads: list[Read] = []
+    for tree in objects:
+        if not isinstance(tree, Mapping):
+            raise TypeError(f"an object must be a mapping, not {tree!r}")
+        reads += read_objects(dict(tree), None, ())
+    return reads
 
 
 async def check_reads(reads: Iterable[Read], options: CheckOptions) -> list[Finding]:

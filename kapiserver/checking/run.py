@@ -132,7 +132,7 @@ class Run:
                 self._options.progress(checked, len(manifests))
             if settles:
                 await self._server.settle()
-            if stage[0].tree["kind"] == DEFINITION and self._options.against:
+            if stage[0].tree["kind"] == DEFINITION:
                 await self._note_lost_fields(stage)
 
     async def _check(self, manifest: Manifest) -> None:
@@ -261,14 +261,13 @@ class Run:
             self._add_new(manifest, WARNING, "duplicate-object", message, "metadata", "name")
 
     async def _note_lost_fields(self, definitions: Collection[Manifest]) -> None:
-        """Warn of fields of the objects before that the new definitions drop."""
+        """Warn of fields of the objects that are there, which the new definitions drop."""
+        reads = (*self._options.cluster, *self._options.against)
+        objects = [each.tree for each in reads if isinstance(each, Manifest)]
         for manifest in definitions:
-            if has_conversion_webhook(manifest.tree):
-                continue
-            for old in self._options.against:
-                if isinstance(old, Manifest):
-                    async for problem in lost_fields(self._server, manifest.tree, old.tree):
-                        self._add(manifest, problem)
+            if not has_conversion_webhook(manifest.tree):
+                async for problem in lost_fields(self._server, manifest.tree, objects):
+                    self._add(manifest, problem)
 
 
 def _problems_of(outcome: Outcome, tree: Tree) -> list[Problem]:

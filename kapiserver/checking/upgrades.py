@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from kapiserver.api.errors import NotRegistered
@@ -10,7 +11,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.checking.finding import WARNING, Problem, Steps
 from kapiserver.checking.places import describe
-from kapiserver.checking.rules.values import items_at, text_at, value_at
+from kapiserver.checking.rules.values import items_at, text_at
 from kapiserver.checking.server import CheckServer, namespace_in
 
 MAX_FIELDS = 100
@@ -19,24 +20,27 @@ MAX_FIELDS = 100
 _META = ("apiVersion", "kind", "metadata", "status")
 
 
-async def lost_fields(server: CheckServer, definition: Tree, old: Tree) -> AsyncIterator[Problem]:
-    """Yield a problem of the definition for each field of a stored object that one of its served
-    versions does not have."""
-    group = text_at(definition, "spec", "group")
-    is_of_kind = old["kind"] == value_at(definition, "spec", "names", "kind")
-    if not is_of_kind or GroupVersion.parse(old["apiVersion"]).group != group:
-        return
-    for steps, version in items_at(definition, "spec", "versions"):
-        name = text_at(version, "name")
-        stored = await _stored(server, old, f"{group}/{name}")
-        if stored is None:
+async def lost_fields(
+    server: CheckServer, definition: Tree, objects: Iterable[Tree]
+) -> AsyncIterator[Problem]:
+    """Yield a problem of the definition for each field of the objects that one of its served
+    versions does not have. Objects of other kinds do not count."""
+    group, kind = text_at(definition, "spec", "group"), text_at(definition, "spec", "names", "kind")
+    for obj in objects:
+        if obj["kind"] != kind or GroupVersion.parse(obj["apiVersion"]).group != group:
             continue
-        for count, path in enumerate(_missing(old, stored)):
-            if count == MAX_FIELDS:
-                break
-            field = ".".join(map(str, path))
-            message = f"the version {name} loses {field} of {describe(old)}"
-            yield Problem(steps=steps, severity=WARNING, message=message, rule="lost-field")
+        for steps, version in items_at(definition, "spec", "versions"):
+            name = text_at(version, "name")
+            for path in await _lost_paths(server, obj, f"{group}/{name}"):
+                field = ".".join(map(str, path))
+                message = f"the version {name} loses {field} of {describe(obj)}"
+                yield Problem(steps=steps, severity=WARNING, message=message, rule="lost-field")
+
+
+async def _lost_paths(server: CheckServer, obj: Tree, version: str) -> list[Steps]:
+    """Return the first MAX_FIELDS fields that an object loses in a version."""
+    stored = await _stored(server, obj, version)
+    return [] if stored is None else list(islice(_missing(obj, stored), MAX_FIELDS))
 
 
 async def _stored(server: CheckServer, old: Tree, version: str) -> Tree | None:

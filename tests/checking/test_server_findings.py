@@ -273,6 +273,8 @@ def test_python_api() -> None:
     assert (finding.rule, finding.object, finding.file) == ("unknown-field", "ConfigMap a", "")
     with pytest.raises(ValueError, match="not between"):
         kapiserver.check([config_map], release="1.99")
+    with pytest.raises(TypeError, match="an object must be a mapping, not 'apiVersion'"):
+        kapiserver.check(config_map)  # type: ignore[arg-type]
 
 
 def test_generated_names() -> None:

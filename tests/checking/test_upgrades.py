@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 import kapiserver
 from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
@@ -110,6 +111,15 @@ def test_lost_fields() -> None:
     (finding,) = _against(old, new)
     assert places([finding]) == [(13, 5, "lost-field")]
     assert finding.message == "the version v2 loses spec.b of Widget w"
+
+
+def test_lost_fields_of_a_cluster() -> None:
+    """The objects of a cluster lose fields, too; those of other kinds do not count."""
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"b": "x"}}
+    old = [*yaml.safe_load_all(f"{DEFINITION}{VERSION % ('v1', 'true', AB)}---\n{WIDGET}"), other]
+    new = yaml.safe_load(DEFINITION + VERSION % ("v1", "true", A))
+    (finding,) = kapiserver.check([new], cluster=old)
+    assert finding.message == "the version v1 loses spec.b of Widget w"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import yaml
 from kapiserver.cli import parser
 
 ROOT = Path(__file__).parent.parent.parent
-BAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A}\n"
+BAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 
 
 def test_hook() -> None:
@@ -28,20 +28,25 @@ def test_hook() -> None:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="actions run in bash")
 def test_action(tmp_path: Path) -> None:
-    """The last step of the action prints workflow commands and fails with the command."""
+    """The last step of the action prints workflow commands and fails with the command. Paths may be
+    in several lines."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     step = action["runs"]["steps"][-1]
-    inputs = {name.upper(): value for name, value in step["env"].items()}
-    assert set(re.findall(r"inputs\.(\w+)", str(inputs))) == action["inputs"].keys()
-    (tmp_path / "a.yaml").write_text(BAD)
-    script = f'kapiserver() {{ "{sys.executable}" -m kapiserver "$@"; }}\n{step["run"]}'
+    assert set(re.findall(r"inputs\.(\w+)", str(step["env"]))) == action["inputs"].keys()
+    files = [tmp_path / name for name in ("A.yaml", "B.yaml")]
+    for file in files:
+        file.write_text(BAD % file.stem)
+    script = f'python3() {{ "{sys.executable}" "$@"; }}\n{step["run"]}'
     environment = {
-        **os.environ, "PATHS": str(tmp_path), "ARGUMENTS": "--release 1.34 --strict",
-        "PYTHONPATH": str(ROOT),
+        **os.environ, "PATHS": "\n".join(map(str, files)) + "\n",
+        "ARGUMENTS": "--release 1.34 --strict", "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     completed = subprocess.run(
-        ["bash", "-e", "-c", script],
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         env=environment, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert completed.returncode == 1
-    assert completed.stdout.startswith("::error file=")
+    commands = completed.stdout.splitlines()
+    assert len(commands) == len(files)
+    for command, file in zip(commands, files, strict=True):
+        assert command.startswith(f"::error file={file},")

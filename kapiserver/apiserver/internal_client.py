@@ -287,11 +287,14 @@ class InternalResource(ResourceClient):
             _check_is_object(target)
             query = _query({"fieldManager": manager, **parameters})
             options = parse_options(self._server, query, "PatchOptions", rules=apply_rules)
-            config = copy_tree(self._versioned(obj))
-            from kapiserver.apiserver.endpoints.operations.apply import apply_configuration
+            from kapiserver.apiserver.endpoints.operations.apply import (
+                Configuration,
+                apply_configuration,
+            )
 
+            content = Configuration(copy_tree(self._versioned(obj)))
             written = await apply_configuration(
-                self._server, target, self._caller(info), options, config
+                self._server, target, self._caller(info), options, content
             )
             return await self._tree(target, written.entry)
 

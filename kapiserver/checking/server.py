@@ -282,4 +282,4 @@ def _check_keys(tree: Tree) -> None:
     as which kubectl would send it."""
     body = json.encode_value(tree)
     if has_long_key(body):
-        read_configuration("application/apply-patch+yaml", body, "Ignore", Warnings())
+        read_configuration("application/apply-patch+yaml", body)

@@ -181,12 +181,16 @@ def test_bad_bodies(api, core, body, type):
 
 
 def test_duplicate_keys(api, core):
-    """A duplicate key causes a warning, or an error under Strict."""
+    """A duplicate key causes a warning, or an error under Strict, unless the configuration cannot
+    be applied."""
     body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: '1'}\ndata: {k: '2'}\n"
     path = f"{core}/configmaps/a?fieldManager=me"
     strict = api.patch(f"{path}&fieldValidation=Strict", body, YAML)
     assert strict.status == 400
     assert strict.message.startswith("error strict decoding patch: ")
+    response = api.patch(path, body + b"oops: 1\n", YAML)
+    assert ".oops: field not declared in schema" in response.message
+    assert response.warnings == []
     response = api.patch(path, body, YAML)
     assert response.status == 201
     assert len(response.warnings) == 1

@@ -65,10 +65,8 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     count_body(server, request, data)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     cost = cost_of(data) + target.kind_info.default_cost(data)
-    offloader, validation = server.offloader, field_validation(options)
-    config = await offloader.run(
-        cost, read_configuration, media, data, validation, request.warnings
-    )
-    result = await apply_configuration(server, target, request.caller(), options, config, cost=cost)
+    content = await server.offloader.run(cost, read_configuration, media, data)
+    caller = request.caller()
+    result = await apply_configuration(server, target, caller, options, content, cost=cost)
     status = 201 if result.outcome == "created" else 200
     return await entry_response(server, request, response_format, target, result.entry, status)

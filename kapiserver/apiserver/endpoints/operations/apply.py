@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -31,9 +32,9 @@ from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     FieldValidation,
-    add_strict_warnings,
     check_name,
     check_namespace,
+    field_validation,
     to_hub,
 )
 from kapiserver.apiserver.endpoints.field_managers import (
@@ -58,15 +59,15 @@ from kapiserver.storage.objects.lifecycle import is_version
 
 
 class Configuration(Struct, frozen=True):
-    """A configuration as the client sent it, and the error message for its duplicate fields."""
+    """A configuration as the client sent it. `duplicates` are lines about its repeated keys."""
 
     tree: Tree
-    duplicates: str = ""
+    duplicates: Sequence[str] = ()
 
 
 def _read_yaml(data: bytes) -> Configuration:
-    """Read YAML; JSON is decoded by the JSON decoder, which is many times faster. Raises
-    CodecError."""
+    """Read YAML; JSON without repeated keys is decoded by the JSON decoder, which is many times
+    faster. Raises CodecError."""
     if _is_like_json(data) and not has_long_key(data):
         try:
             json.check_value_count(data, MAX_VALUES)
@@ -74,11 +75,10 @@ def _read_yaml(data: bytes) -> Configuration:
         except CodecError:
             pass
         else:
-            repeated = json.duplicate_field_errors(data, value)
-            return _configuration(value, ", ".join(repeated))
+            if not json.duplicate_field_errors(data, value):
+                return _configuration(value)
     document = yaml.decode_first_document(data)
-    lines = "\n".join(document.duplicates)
-    return _configuration(document.value, f"yaml: unmarshal errors:\n{lines}" if lines else "")
+    return _configuration(document.value, document.duplicates)
 
 
 _MAX_KEY = 1024
@@ -96,10 +96,10 @@ def _is_like_json(data: bytes) -> bool:
 
 
 def _read_cbor(data: bytes) -> Configuration:
-    return _configuration(cbor.decode_value(data), "")
+    return _configuration(cbor.decode_value(data))
 
 
-def _configuration(value: Value, duplicates: str) -> Configuration:
+def _configuration(value: Value, duplicates: Sequence[str] = ()) -> Configuration:
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -119,15 +119,25 @@ APPLY_TYPES: dict[str, Callable[[bytes], Configuration]] = {
 
 
 async def apply_configuration(
-    server: Server, target: Target, caller: Caller, options: Tree, config: Tree, *, cost: int = 0
+    server: Server,
+    target: Target,
+    caller: Caller,
+    options: Tree,
+    content: Configuration,
+    *,
+    cost: int = 0,
 ) -> WriteResult:
     """Apply the configuration; create the object if it does not exist. `cost` is that of processing
     the configuration (`codecs/cost.py`)."""
+    config = content.tree
     _check_kind(server, target, config)
     _check_managers(config)
     manager = options["fieldManager"]
     fields = field_manager(server, target)
     now = write_timestamp(server)
+    check_duplicates = partial(
+        _check_duplicates, content.duplicates, field_validation(options), caller.warnings
+    )
 
     def change(current: Tree | None) -> Tree:
         live = None if current is None else in_version(server.scheme, current, target.version)
@@ -145,26 +155,24 @@ async def apply_configuration(
             last_applied.update_annotation(annotated, configuration)
             merged = merged if annotated == merged else annotated
         if current is not None and merged is live and entries == managed_fields_of(live):
+            check_duplicates()
             return current
-        return _to_hub(server, target, configuration, merged, entries, is_new=live is None)
+        tree = _typed_tree(server, target, configuration, merged)
+        check_duplicates()
+        if live is None:
+            _check_new(target, configuration)
+        return _to_hub(server, target, tree, entries)
 
     write = Write(may_create=not target.subresource, conditional=names_version(config), cost=cost)
     return await guaranteed_update(server, target, caller, options, change, write)
 
 
-def read_configuration(
-    media: str, data: bytes, validation: FieldValidation, warnings: Warnings
-) -> Tree:
+def read_configuration(media: str, data: bytes) -> Configuration:
     """Read the body of an apply request. Raises BadRequest."""
     try:
-        config = APPLY_TYPES[media](data)
+        return APPLY_TYPES[media](data)
     except CodecError as error:
         raise BadRequest(f"{_undecodable(media, data)}: {error}") from None
-    if config.duplicates and validation == "Strict":
-        raise BadRequest(f"error strict decoding patch: {config.duplicates}")
-    if config.duplicates and validation == "Warn":
-        add_strict_warnings(config.duplicates, warnings)
-    return config.tree
 
 
 def _undecodable(media: str, data: bytes) -> str:
@@ -246,24 +254,34 @@ def _conflicts_without(error: FieldConflicts, allowed: Fields) -> dict[Manager, 
     return {manager: fields for manager, fields in remaining.items() if fields}
 
 
-def _to_hub(
-    server: Server,
-    target: Target,
-    config: Tree,
-    merged: Tree,
-    entries: list[Tree],
-    *,
-    is_new: bool,
-) -> Tree:
-    """Return the merged object in the hub version, with defaults and managedFields set. Raises
-    BadRequest."""
+def _typed_tree(server: Server, target: Target, config: Tree, merged: Tree) -> Tree:
+    """Return the merged object in the version of the request. Raises BadRequest."""
     kind = target.version.with_kind(target.resource.kind)
     try:
-        tree = decode_tree(server.scheme.type_of(kind), merged, [])
+        return decode_tree(server.scheme.type_of(kind), merged, [])
     except CodecError as error:
         raise _not_typed(config, str(error)) from None
-    if is_new:
-        _check_new(target, config)
+
+
+def _check_duplicates(
+    duplicates: Sequence[str], validation: FieldValidation, warnings: Warnings
+) -> None:
+    """Warn of repeated keys. kube-apiserver looks at them when it has applied the configuration.
+    Raises BadRequest."""
+    if duplicates and validation == "Strict":
+        lines = "\n".join(duplicates)
+        raise BadRequest(
+            "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n"
+            f"{lines}"
+        )
+    if validation == "Warn":
+        for line in duplicates:
+            warnings.add(line.strip())
+
+
+def _to_hub(server: Server, target: Target, tree: Tree, entries: list[Tree]) -> Tree:
+    """Return the merged object in the hub version, with defaults and managedFields set. Raises
+    BadRequest."""
     obj = to_hub(server.scheme, target, tree)
     check_namespace(target, obj)
     check_name(target, obj)

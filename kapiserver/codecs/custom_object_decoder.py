@@ -7,6 +7,8 @@ kind by name. Mirrors the schema coercion of k8s.io/apiextensions-apiserver.
 
 from __future__ import annotations
 
+import contextlib
+
 from kapiserver.api.apiextensions.pruning import prune
 from kapiserver.api.apiextensions.structural import Structural, has_embedded_resources
 from kapiserver.api.custom_kinds import CustomKind
@@ -14,7 +16,7 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.errors import WrongValue
 from kapiserver.codecs.limits import MAX_STRICT_ERRORS
-from kapiserver.codecs.struct_decoder import struct_decoder
+from kapiserver.codecs.struct_decoder import in_key_order, struct_decoder
 
 
 def decode_custom_object(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tree:
@@ -27,18 +29,38 @@ def decode_custom_object(type_: type[CustomKind], value: Value, unknown: list[st
             "json: cannot unmarshal the value into Go value of type unstructured.Unstructured"
         )
     version = type_.version
+    metadata = _decode_metadata(value.get("metadata"), "metadata", unknown)
     pruned: list[str] = []
     if not version.preserves_unknown_fields:
         prune(value, version.structural, pruned)
-    unknown.extend(pruned[: MAX_STRICT_ERRORS - len(unknown)])
-    path = (None, "", "metadata", None)
+    unknown.extend(sorted(pruned)[: MAX_STRICT_ERRORS - len(unknown)])
     _decode_embedded_objects(value, version.structural, "", unknown)
     value["apiVersion"], value["kind"] = value.get("apiVersion") or "", value.get("kind") or ""
-    metadata = value.get("metadata")
-    value["metadata"] = struct_decoder(ObjectMeta)(
-        {} if metadata is None else metadata, path, unknown
-    )
+    value["metadata"] = metadata
     return value
+
+
+def _decode_metadata(metadata: Value, path: str, unknown: list[str]) -> Tree:
+    """Decode metadata on their own, as Go does: paths in errors begin there, and keys are sorted.
+    Appends the paths of unknown fields from the root. Raises WrongValue."""
+    paths: list[str] = []
+    try:
+        tree: Tree = struct_decoder(ObjectMeta)({} if metadata is None else metadata, None, paths)
+    except WrongValue as error:
+        from kapiserver.codecs.first_error import first_error  # hardly any object needs it
+
+        with contextlib.suppress(RecursionError):
+            raise first_error(ObjectMeta, _with_sorted_keys(metadata)) or error from None
+        raise
+    if paths:
+        unknown.extend(f"{path}.{name}" for name in in_key_order(paths))
+    return tree
+
+
+def _with_sorted_keys(value: Value) -> Value:
+    if isinstance(value, dict):
+        return {key: _with_sorted_keys(item) for key, item in sorted(value.items())}
+    return [_with_sorted_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def valid_metadata_fields(metadata: Value) -> Tree:
@@ -76,9 +98,7 @@ def _decode_embedded_object(value: Value, node: Structural, path: str, unknown: 
             if name in value and not isinstance(value[name], str):
                 raise WrongValue(f"{path.removeprefix('.')}.{name}: must be a string")
         if "metadata" in value:
-            metadata_path = (None, "", f"{path.removeprefix('.')}.metadata", None)
-            metadata = value["metadata"]
-            value["metadata"] = struct_decoder(ObjectMeta)(
-                {} if metadata is None else metadata, metadata_path, unknown
+            value["metadata"] = _decode_metadata(
+                value["metadata"], f"{path.removeprefix('.')}.metadata", unknown
             )
     _decode_embedded_objects(value, node, path, unknown)

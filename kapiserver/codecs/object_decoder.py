@@ -7,6 +7,7 @@ k8s.io/apimachinery/pkg/runtime/serializer/json.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from kapiserver.api.accessors import kind_of
@@ -14,7 +15,7 @@ from kapiserver.api.errors import NotRegistered
 from kapiserver.api.go_format import quote
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Kind, Value
+from kapiserver.api.types import Kind, Tree, Value
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, WrongValue
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.codecs.tree_decoder import decode_owned_tree
@@ -58,13 +59,30 @@ def decode_object(
     try:
         require_kind(kind, source)
         unknown: list[str] = []
-        tree = decode_owned_tree(
-            registered_type(scheme, kind), {} if document is None else document, unknown
-        )
+        type_ = registered_type(scheme, kind)
+        tree = _decode(type_, {} if document is None else document, unknown)
         tree["kind"], tree["apiVersion"] = kind.kind, kind.api_version
-        return Decoded(object=tree, kind=kind, strict_errors=make_strict_errors(unknown))
+        if type_.declares_fields:
+            errors = make_strict_errors(unknown)
+        else:  # the schema of a custom kind is looked at when the text was decoded
+            errors = make_strict_errors([]) + unknown_field_errors(unknown)
+        return Decoded(object=tree, kind=kind, strict_errors=errors)
     except CodecError as error:
         error.kind, error.name = kind, _metadata_name(document)
+        raise
+
+
+def _decode(type_: type[Kind], document: Value, unknown: list[str]) -> Tree:
+    """Decode a document like `decode_owned_tree`. Of several errors Go's is raised."""
+    try:
+        return decode_owned_tree(type_, document, unknown)
+    except WrongValue as error:
+        if not type_.declares_fields:
+            raise
+        from kapiserver.codecs.first_error import first_error  # hardly any body needs it
+
+        with contextlib.suppress(RecursionError):
+            raise first_error(type_, document) or error from None
         raise
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import binascii
 import itertools
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from kapiserver.api.scalar_types import StringList
@@ -38,6 +39,8 @@ from kapiserver.codecs.limits import MAX_STRICT_ERRORS
 
 ValuePath: TypeAlias = tuple[Any, str, str, int | str | None] | None
 """The path of a value: (path of the parent, its Go type, field, index or key); None: the root."""
+Context: TypeAlias = tuple[str, str, str]
+"""The Go type that has a field, the name of the field, and the Go type of its value."""
 
 
 def message_type(shape: Shape) -> type[Type] | None:
@@ -76,10 +79,10 @@ out = {{}}
     return source.compile(
         f"shape of {type_.__name__}",
         EMPTY={},
-        wrong=_wrong_type,
-        wrong_message=_wrong_struct_type,
+        wrong=wrong_type,
+        wrong_message=wrong_struct_type,
         note_unknown=_record_unknown,
-        read_leaf=_decode_leaf,
+        read_leaf=decode_leaf,
         read_list=_check_list,
         key_of=operator.itemgetter(0),
     )
@@ -180,47 +183,45 @@ def go_struct_name(type_: type[Type]) -> str:
 # --- functions that the generated code calls
 
 
-def _decode_string(value: Value, at: ValuePath, context: tuple[str, str, str]) -> str:
+def _decode_string(value: Value, at: ValuePath, context: Context) -> str:
     if value.__class__ is str:
         text: str = value
         return text
     if value is None:
         return ""
-    raise _wrong_type(value, at, context)
+    raise wrong_type(value, at, context)
 
 
-def _decode_bool(value: Value, at: ValuePath, context: tuple[str, str, str]) -> bool:
+def _decode_bool(value: Value, at: ValuePath, context: Context) -> bool:
     if value is None or value.__class__ is bool:
         return bool(value)
-    raise _wrong_type(value, at, context)
+    raise wrong_type(value, at, context)
 
 
-def _integer_decoder(
-    low: int, high: int
-) -> Callable[[Value, ValuePath, tuple[str, str, str]], int]:
-    def read_integer(value: Value, at: ValuePath, context: tuple[str, str, str]) -> int:
+def _integer_decoder(low: int, high: int) -> Callable[[Value, ValuePath, Context], int]:
+    def read_integer(value: Value, at: ValuePath, context: Context) -> int:
         if value is None:
             return 0
         if value.__class__ is int and low <= value <= high:
             number: int = value
             return number
-        raise _wrong_type(value, at, context)
+        raise wrong_type(value, at, context)
 
     return read_integer
 
 
-def _decode_double(value: Value, at: ValuePath, context: tuple[str, str, str]) -> float:
+def _decode_double(value: Value, at: ValuePath, context: Context) -> float:
     if value is None:
         return 0.0
     if value.__class__ is not int and value.__class__ is not float:
-        raise _wrong_type(value, at, context)
+        raise wrong_type(value, at, context)
     try:
         return float(value)
     except OverflowError:
-        raise _wrong_type(value, at, context) from None
+        raise wrong_type(value, at, context) from None
 
 
-def _decode_bytes(value: Value, at: ValuePath, context: tuple[str, str, str]) -> str:
+def _decode_bytes(value: Value, at: ValuePath, context: Context) -> str:
     text = _decode_string(value, at, context)
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
@@ -265,7 +266,7 @@ def _invalid_base64_offset(text: str) -> int:
     return len(data) if padding else len(data) - symbols % 4
 
 
-_SCALAR_DECODERS: dict[str, Callable[[Value, ValuePath, tuple[str, str, str]], Any]] = {
+_SCALAR_DECODERS: dict[str, Callable[[Value, ValuePath, Context], Any]] = {
     "string": _decode_string,
     "bool": _decode_bool,
     "int32": _integer_decoder(-(2**31), 2**31 - 1),
@@ -276,18 +277,22 @@ _SCALAR_DECODERS: dict[str, Callable[[Value, ValuePath, tuple[str, str, str]], A
 _GO_SCALAR_NAMES = {"bytes": "[]uint8", "double": "float64", "any": "interface {}"}
 
 
-def _check_list(value: Value, at: ValuePath, context: tuple[str, str, str]) -> list[Value]:
+def _check_list(value: Value, at: ValuePath, context: Context) -> list[Value]:
     if value is None:
         return []
     if value.__class__ is not list:
-        raise _wrong_type(value, at, context)
+        raise wrong_type(value, at, context)
     items: list[Value] = value
     return items
 
 
-def _decode_leaf(
-    leaf: type[ScalarType], value: Value, at: ValuePath, context: tuple[str, str, str]
-) -> Value:
+def decode_scalar(shape: Scalar, value: Value, at: ValuePath, context: Context) -> Value:
+    """Decode a value of a scalar field. Raises WrongValue."""
+    return value if shape.name == "any" else _SCALAR_DECODERS[shape.name](value, at, context)
+
+
+def decode_leaf(leaf: type[ScalarType], value: Value, at: ValuePath, context: Context) -> Value:
+    """Decode a value of a type that is a single value in the tree. Raises WrongValue."""
     try:
         if issubclass(leaf, Variant) and value is not None:
             return leaf.from_message(struct_decoder(leaf)(leaf.to_message(value), None, []))
@@ -314,6 +319,18 @@ def _record_unknown(
     unknown.extend(f"{before}{name}" for name in itertools.islice(names, remaining))
 
 
+def in_key_order(paths: Iterable[str]) -> list[str]:
+    """Return paths of unknown fields in the order of a document whose keys are sorted."""
+    return sorted(paths, key=_segments)
+
+
+def _segments(path: str) -> list[tuple[int, str]]:
+    return [(int(index), "") if index else (-1, name) for index, name in _SEGMENT.findall(path)]
+
+
+_SEGMENT = re.compile(r"\[(\d+)\]|([^.\[]+)")
+
+
 def _format_path(at: ValuePath) -> str:
     parts: list[str] = []
     while at is not None:
@@ -324,7 +341,7 @@ def _format_path(at: ValuePath) -> str:
     return "".join(reversed(parts)).removeprefix(".")
 
 
-def _go_field_name(at: ValuePath, context: tuple[str, str, str]) -> str:
+def _go_field_name(at: ValuePath, context: Context) -> str:
     names = [context[1]]
     while at is not None:
         at, _, name, _ = at
@@ -332,7 +349,8 @@ def _go_field_name(at: ValuePath, context: tuple[str, str, str]) -> str:
     return f"{context[0]}.{'.'.join(reversed(names))}"
 
 
-def _wrong_type(value: Value, at: ValuePath, context: tuple[str, str, str]) -> WrongValue:
+def wrong_type(value: Value, at: ValuePath, context: Context) -> WrongValue:
+    """Return the error for a field whose value has a wrong type."""
     json_type = _json_type_name(value)
     if json_type == "number" and context[2] in ("int32", "int64", "float64"):
         json_type = f"number {value!r}"
@@ -342,13 +360,14 @@ def _wrong_type(value: Value, at: ValuePath, context: tuple[str, str, str]) -> W
     )
 
 
-def _wrong_struct_type(value: Value, at: ValuePath, type_: str) -> WrongValue:
+def wrong_struct_type(value: Value, at: ValuePath, type_: str) -> WrongValue:
+    """Return the error for a value that is no object, where a struct is expected."""
     if at is None:
         return WrongValue(
             f"json: cannot unmarshal {_json_type_name(value)} into Go value of type {type_}"
         )
     parent, owner, name, _ = at
-    return _wrong_type(value, parent, (owner, name, type_))
+    return wrong_type(value, parent, (owner, name, type_))
 
 
 def _json_type_name(value: Value) -> str:

@@ -25,6 +25,7 @@ from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS, MAX_VALUES, TOO_MANY_VALUES
 from kapiserver.codecs.object_decoder import decode_object, unknown_field_errors
 from kapiserver.codecs.serializer import Decoded
+from kapiserver.codecs.struct_decoder import in_key_order
 from kapiserver.codecs.yaml_scalars import MERGE_KEY, needs_quotes, resolve, resolve_tagged
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
@@ -56,7 +57,7 @@ class YAMLSerializer:
         def strict_errors(unknown: list[str]) -> tuple[str, ...]:
             duplicates = document.duplicates
             texts = ("yaml: unmarshal errors:\n" + "\n".join(duplicates),) if duplicates else ()
-            return texts + unknown_field_errors(unknown)
+            return texts + unknown_field_errors(in_key_order(unknown))
 
         return decode_object(
             self._scheme,

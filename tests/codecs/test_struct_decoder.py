@@ -14,6 +14,7 @@ from kapiserver.api.scalar_types import IntOrString, Quantity, RawExtension, Str
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
 from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
+from kapiserver.codecs.first_error import first_error
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS
 from kapiserver.codecs.tree_decoder import decode_tree, is_strictly_typed
 from tests import trees
@@ -316,10 +317,13 @@ _ANY = st.recursive(
 @settings(max_examples=200)
 @given(_ANY)
 def test_any_value(value: Any) -> None:
-    """Any value decodes to a tree or raises CodecError, and decoding the tree changes nothing."""
+    """Any value decodes to a tree or raises CodecError, and decoding the tree changes nothing.
+    There is a first error in Go's order exactly if there is one."""
     pod = SCHEME.type_of(GroupVersionKind("", "v1", "Pod"))
     try:
         tree = decode_tree(pod, value, [])
     except CodecError:
+        assert first_error(pod, value) is not None
         return
+    assert first_error(pod, value) is None
     assert decode_tree(pod, tree, []) == tree

@@ -155,8 +155,8 @@ def test_status_and_scale(api: Api) -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "message"),
     [
-        ({"metadata": "x"}, 400, "cannot unmarshal string into Go struct field .metadata of type"),
-        ({"metadata": []}, 400, "cannot unmarshal array into Go struct field .metadata of type"),
+        ({"metadata": "x"}, 400, "cannot unmarshal string into Go value of type v1.ObjectMeta"),
+        ({"metadata": []}, 400, "cannot unmarshal array into Go value of type v1.ObjectMeta"),
         ({"metadata": None}, 422, "metadata.name: Required value"),
         ({"metadata": {"name": "a", "labels": {"a": 1}}}, 400, "cannot unmarshal number"),
         ({"spec": "x"}, 422, 'spec in body must be of type object: "string"'),

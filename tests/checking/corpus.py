@@ -12,9 +12,10 @@ import http.client
 import json
 import random
 import re
+import ssl
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import yaml
 from msgspec import Struct
@@ -102,8 +103,18 @@ def path_of(tree: Any) -> str | None:
 class Judge:
     """Applies objects over HTTP, as `kubectl apply --server-side --dry-run=server` does."""
 
-    def __init__(self, url: str) -> None:
-        self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+    def __init__(self, url: str, token: str = "") -> None:
+        address = urlsplit(url)
+        self._headers = {
+            "Content-Type": "application/apply-patch+yaml", "Accept": "application/json",
+        } | ({"Authorization": f"Bearer {token}"} if token else {})  # fmt: skip
+        self._connection = (
+            http.client.HTTPConnection(address.netloc, timeout=60)
+            if address.scheme == "http"
+            else http.client.HTTPSConnection(
+                address.netloc, timeout=60, context=ssl._create_unverified_context()
+            )
+        )
 
     def verdict(self, path: str, tree: Any) -> Verdict:
         """What the server says to an object, whose namespace kubectl sets."""
@@ -113,7 +124,7 @@ class Judge:
             "PATCH",
             f"{path}?{_QUERY}",
             json.dumps(tree),
-            {"Content-Type": "application/apply-patch+yaml", "Accept": "application/json"},
+            self._headers,
         )
         response = self._connection.getresponse()
         body = json.loads(response.read())

@@ -25,6 +25,7 @@ from kapiserver.apiserver.health import (
     IDENTITY_HOOK,
     PEER_HOOK,
     PEER_PROXY_HOOKS,
+    REPAIR_HOOK,
     SERVICE_HOOKS,
 )
 from kapiserver.apiserver.http_client.errors import Dialled
@@ -142,13 +143,17 @@ async def serve(
         manager = await start_controllers(
             cluster,
             has_policy=has_policy,
+            is_first_worker=host.is_first_worker,
             ca_text=ca_text,
             signing_ca=FileAuthority(certificates.own_ca) if certificates is not None else None,
         )
         control_loops.append(manager)
         stack.push_async_callback(stop_together, control_loops)
         await barrier()
-        control_loops.append(start_repair(cluster))
+        if host.is_first_worker:
+            control_loops.append(start_repair(cluster))
+        else:
+            cluster.server.health.finish(REPAIR_HOOK)
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
         context = _tls_context(certificates, http)
         running = await _listen(cluster, manager, http, context, folder, insecure_url)
@@ -158,13 +163,9 @@ async def serve(
             control_loops.append(controller)
             manager.add(controller)
         port = int(running.url.rpartition(":")[2] or 0)
-        service = _start_kubernetes_service(cluster, port)
-        control_loops.append(service)
-        manager.add(service)
-        if _has_identity(cluster, port):
-            for loop in _start_identity(cluster, port):
-                control_loops.append(loop)
-                manager.add(loop)
+        for loop in _start_loops(cluster, port, is_first_worker=host.is_first_worker):
+            control_loops.append(loop)
+            manager.add(loop)
         stack.push_async_callback(_delay_shutdown, cluster)
         yield running
 
@@ -252,14 +253,34 @@ def _start_tasks(cluster: Cluster, stack: AsyncExitStack) -> None:
         stack.push_async_callback(server.audit.stop)
 
 
-def _start_kubernetes_service(cluster: Cluster, port: int) -> KubernetesService:
+def _start_loops(cluster: Cluster, port: int, *, is_first_worker: bool) -> Sequence[AnyController]:
+    """Start what tells clients and other servers where this server is, which its first worker does,
+    and what finds out what other servers serve."""
+    server, has_identity = cluster.server, _has_identity(cluster, port)
+    loops: list[AnyController] = []
+    hooks = [*SERVICE_HOOKS]
+    if is_first_worker:
+        loops.append(_kubernetes_service(cluster, port))
+        if has_identity:
+            loops.extend(_identity_loops(cluster, port))
+    if has_identity:
+        hooks.extend(_identity_hooks(cluster))
+        if server.peers is not None:
+            from kapiserver.controllers.endpoints.peer_discovery import PeerDiscovery
+
+            context = apiserver_context(server, "peer-discovery-cache-sync")
+            loops.append(PeerDiscovery(context, server.peers, server_id(port)))
+    for loop in loops:
+        loop.start()
+    server.health.finish(*hooks)
+    return loops
+
+
+def _kubernetes_service(cluster: Cluster, port: int) -> KubernetesService:
     address = reached_at(cluster.server.config.serving.bind_address)
     server_address = ServerAddress(port, address) if address and port else None
     context = apiserver_context(cluster.server, "kubernetes-service")
-    service = KubernetesService(context, server_address, port)
-    service.start()
-    cluster.server.health.finish(*SERVICE_HOOKS)
-    return service
+    return KubernetesService(context, server_address, port)
 
 
 def _has_identity(cluster: Cluster, port: int) -> bool:
@@ -268,11 +289,10 @@ def _has_identity(cluster: Cluster, port: int) -> bool:
     return is_on and cluster.kv.shared and port > 0
 
 
-def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
-    """Tell other servers that this one runs, and where it is; find out what they serve."""
+def _identity_loops(cluster: Cluster, port: int) -> Sequence[AnyController]:
+    """Return what tells other servers that this one runs, where it is, and what it stores."""
     server, own_id = cluster.server, server_id(port)
     loops: list[AnyController] = []
-    hooks = [IDENTITY_HOOK]
     address: Dialled | None = None
     if "UnknownVersionInteroperabilityProxy" in server.config.features.feature_gates:
         from kapiserver.controllers.endpoints.peer_lease import PeerLease, peer_address
@@ -280,15 +300,8 @@ def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
         address = peer_address(server.config, port)
         context = apiserver_context(server, "peer-endpoint-reconciler")
         loops.append(PeerLease(context, own_id, address))
-        hooks.append(PEER_HOOK)
     context = apiserver_context(server, "apiserver-identity")
     loops.append(APIServerIdentity(context, own_id, address))
-    if server.peers is not None:
-        from kapiserver.controllers.endpoints.peer_discovery import PeerDiscovery
-
-        context = apiserver_context(server, "peer-discovery-cache-sync")
-        loops.append(PeerDiscovery(context, server.peers, own_id))
-        hooks.extend(PEER_PROXY_HOOKS)
     if "StorageVersionAPI" in server.config.features.feature_gates:
         from kapiserver.controllers.storage_versions import reports
 
@@ -297,12 +310,20 @@ def _start_identity(cluster: Cluster, port: int) -> Sequence[AnyController]:
             loops.append(reports.StorageVersionReports(context, own_id))
         else:
             _log.warning("StorageVersionAPI needs --runtime-config=%s=true", reports.INTERNAL)
-    for loop in loops:
-        loop.start()
+    return loops
+
+
+def _identity_hooks(cluster: Cluster) -> Sequence[str]:
+    """Return the steps of the start that a server with an identity has, added to its health."""
+    server = cluster.server
+    hooks = [IDENTITY_HOOK]
+    if "UnknownVersionInteroperabilityProxy" in server.config.features.feature_gates:
+        hooks.append(PEER_HOOK)
+    if server.peers is not None:
+        hooks.extend(PEER_PROXY_HOOKS)
     for hook in hooks:
         server.health.add_hook(hook)
-    server.health.finish(*hooks)
-    return loops
+    return hooks
 
 
 def _reload_files(cluster: Cluster, context: ReloadingContext | None) -> None:

@@ -210,7 +210,8 @@ async def _run_server(
         call_groups = groups.call_groups if groups is not None else ()
         server = serve(config, Parts(call_groups=call_groups), host=Host(config, sockets))
     else:
-        server = serve(config, host=Host(config, sockets), barrier=channel.wait_all_ready)
+        host = Host(config, sockets, is_first_worker=channel.is_first_worker)
+        server = serve(config, host=host, barrier=channel.wait_all_ready)
     async with AsyncExitStack() as stack:
         if service is not None:
             reports = asyncio.create_task(service.report_life())

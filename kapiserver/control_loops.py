@@ -50,14 +50,16 @@ async def start_controllers(
     cluster: Cluster,
     *,
     has_policy: bool = False,
+    is_first_worker: bool = True,
     ca_text: str = "",
     signing_ca: SigningAuthority | None = None,
 ) -> ControllerManager:
     """Start the controllers, and return their manager, which the caller stops.
 
-    has_policy  whether the store has RBAC's bootstrap policy, which is not created then
-    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
-    signing_ca  the CA of the cluster; None if it has none
+    has_policy      whether the store has RBAC's bootstrap policy, which is not created then
+    is_first_worker whether the process is the only one or the first worker of its server
+    ca_text         PEM of the CA that signs the server's certificate; "" without HTTPS
+    signing_ca      the CA of the cluster; None if it has none
 
     Raises StorageError, StatusError.
     """
@@ -69,6 +71,7 @@ async def start_controllers(
         signing_ca=signing_ca,
         registry=cluster.controllers,
         has_policy=has_policy,
+        is_first_worker=is_first_worker,
     )
     await manager.start()
     cluster.server.health.finish(*LOOP_HOOKS, RBAC_HOOK)

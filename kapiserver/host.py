@@ -50,12 +50,21 @@ class Host:
 
     offloader           runs their long work in threads
     memory_limit        refuses their requests while the process takes too much memory
+    is_first_worker     whether the process does what its server does once, as the controllers: it
+                        is the only one, or the first worker of `--workers`
     """
 
-    def __init__(self, config: Config | None = None, sockets: Sequence[socket.socket] = ()) -> None:
+    def __init__(
+        self,
+        config: Config | None = None,
+        sockets: Sequence[socket.socket] = (),
+        *,
+        is_first_worker: bool = True,
+    ) -> None:
         """Take the settings of the process: `max_memory`, `workers`, and those of its fronts; and
         the listening sockets that its first cluster serves instead of opening its secure port."""
         config = config or Config()
+        self.is_first_worker = is_first_worker
         self._sockets = sockets
         self.offloader = Offloader()
         self._connection_limits = ConnectionLimits()

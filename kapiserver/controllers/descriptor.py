@@ -17,8 +17,10 @@ Factory: TypeAlias = Callable[[ControllerContext], AnyController]
 
 
 class Scope(Enum):
-    """The servers on which a controller runs, if several servers share a store."""
+    """Where a controller runs, if several servers share a store: in every process, also each worker
+    of `--workers`; once in every server; or only in the leader of all servers."""
 
+    EVERY_PROCESS = "every process"
     EVERY_SERVER = "every server"
     LEADER = "the leader"
 

@@ -1,6 +1,8 @@
-"""Starts and stops the enabled controllers of one server.
+"""Starts and stops the enabled controllers of one process.
 
-Some run on every server. If several servers share a store, only the leader runs the others.
+If several servers share a store, each runs some of them, and only the leader runs the others. Of a
+server with `--workers`, the first worker does that; the other workers run those whose results each
+process needs in its memory.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ _AGGREGATION = "clusterrole-aggregation-controller"
 
 
 class ControllerManager:
-    """The controllers of one server; `start` it once, `stop` it once.
+    """The controllers of one process; `start` it once, `stop` it once.
 
-    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
-    signing_ca  the CA of the cluster; None if it has none
-    registry    the controllers that there are
-    has_policy  whether the store has the bootstrap policy of RBAC already
+    ca_text         PEM of the CA that signs the server's certificate; "" without HTTPS
+    signing_ca      the CA of the cluster; None if it has none
+    registry        the controllers that there are
+    has_policy      whether the store has the bootstrap policy of RBAC already
+    is_first_worker whether the process is the only one or the first worker of its server
     """
 
     def __init__(
@@ -38,16 +41,19 @@ class ControllerManager:
         signing_ca: SigningAuthority | None = None,
         registry: Sequence[ControllerDescriptor] = REGISTRY,
         has_policy: bool = False,
+        is_first_worker: bool = True,
     ) -> None:
         enabled = enabled_controllers(server.config.controller_manager.controllers, registry)
         self._has_policy = has_policy
         self._aggregates_roles = _AGGREGATION in enabled
+        self._is_first_worker = is_first_worker
         self._server = server
-        self._on_every_server, self._on_leader = (
+        unelected = (Scope.EVERY_PROCESS, Scope.EVERY_SERVER)
+        self._unelected, self._on_leader = (
             ControllerGroup(
-                server, _select(registry, scope, enabled), ca_text=ca_text, signing_ca=signing_ca
+                server, _select(registry, scopes, enabled), ca_text=ca_text, signing_ca=signing_ca
             )
-            for scope in (Scope.EVERY_SERVER, Scope.LEADER)
+            for scopes in ((unelected, (Scope.LEADER,)) if is_first_worker else (unelected[:1], ()))
         )
         self._elector: LeaderElector | None = None
         self._others: list[AnyController] = []
@@ -58,10 +64,11 @@ class ControllerManager:
 
     async def start(self) -> None:
         """Create what must exist before the first request, and start the controllers."""
-        await create_system_namespaces(self._server)
-        if self._server.rbac is not None and not self._has_policy:
-            await _reconcile_rbac_policy(self._server, aggregate=self._aggregates_roles)
-        await self._on_every_server.start()
+        if self._is_first_worker:
+            await create_system_namespaces(self._server)
+            if self._server.rbac is not None and not self._has_policy:
+                await _reconcile_rbac_policy(self._server, aggregate=self._aggregates_roles)
+        await self._unelected.start()
         if not self._server.stores.kv.shared:
             await self._on_leader.start()
         elif self._on_leader.descriptors:
@@ -76,7 +83,7 @@ class ControllerManager:
         """Whether no controller that runs on this server has anything left to do at this time of
         its clock."""
         return (
-            self._on_every_server.settled
+            self._unelected.settled
             and self._on_leader.settled
             and all(each.settled for each in self._others)
         )
@@ -85,20 +92,20 @@ class ControllerManager:
     def next_due(self) -> float | None:
         """The time at which a controller of this server next has work that it has put off; None if
         none has. What a controller does at regular intervals does not count."""
-        times = (self._on_every_server.next_due, self._on_leader.next_due)
+        times = (self._unelected.next_due, self._on_leader.next_due)
         return min((time for time in times if time is not None), default=None)
 
     def end_batches(self) -> bool:
         """Let the controllers do now what they have put off to cover a burst of changes; report
         whether there is something to do."""
-        ended = [self._on_every_server.end_batches(), self._on_leader.end_batches()]
+        ended = [self._unelected.end_batches(), self._on_leader.end_batches()]
         ended += [each.queue.end_batches() for each in self._others]
         return any(ended)
 
     async def wait_settled(self) -> None:
         """Wait until the controllers are settled. Raises StorageError."""
         while not self.settled:
-            await self._on_every_server.wait_settled()
+            await self._unelected.wait_settled()
             await self._on_leader.wait_settled()
             for each in self._others:
                 await each.wait_settled()
@@ -106,7 +113,7 @@ class ControllerManager:
     async def stop(self) -> None:
         """Stop all controllers, and step down as leader."""
         leading = self._elector or self._on_leader
-        await asyncio.gather(self._on_every_server.stop(), leading.stop())
+        await asyncio.gather(self._unelected.stop(), leading.stop())
 
 
 class ControllerGroup:
@@ -200,10 +207,10 @@ async def _reconcile_rbac_policy(server: Server, *, aggregate: bool) -> None:
 
 
 def _select(
-    registry: Sequence[ControllerDescriptor], scope: Scope, enabled: frozenset[str]
+    registry: Sequence[ControllerDescriptor], scopes: Sequence[Scope], enabled: frozenset[str]
 ) -> list[ControllerDescriptor]:
     return [
         descriptor
         for descriptor in registry
-        if descriptor.scope is scope and (not descriptor.selectable or descriptor.name in enabled)
+        if descriptor.scope in scopes and (not descriptor.selectable or descriptor.name in enabled)
     ]

@@ -86,7 +86,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=loaded_by(lazy("kapiserver.controllers.aggregation.documents:DiscoveryDocuments")),
         user=APISERVER,
         manager="kube-apiserver",
-        scope=Scope.EVERY_SERVER,
+        scope=Scope.EVERY_PROCESS,
         selectable=False,
     ),
     ControllerDescriptor(
@@ -94,7 +94,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=loaded_by(lazy("kapiserver.controllers.aggregation.documents:OpenAPIDocuments")),
         user=APISERVER,
         manager="kube-apiserver",
-        scope=Scope.EVERY_SERVER,
+        scope=Scope.EVERY_PROCESS,
         selectable=False,
     ),
     ControllerDescriptor(

@@ -317,6 +317,40 @@ def test_manager_waits_until_all_are_settled() -> None:
     asyncio.run(test())
 
 
+@pytest.mark.parametrize(
+    ("is_first", "scopes"),
+    [(True, ["EVERY_PROCESS", "EVERY_SERVER", "LEADER"]), (False, ["EVERY_PROCESS"])],
+)
+def test_first_worker(*, is_first: bool, scopes: list[str]) -> None:
+    """Only the first worker of a server runs what a server does once, and creates namespaces."""
+    started: list[str] = []
+
+    class Starting(Recorder):
+        """Records the names of controllers that start."""
+
+        def set_up(self) -> None:
+            started.append(self.context.name)
+
+    async def test() -> None:
+        async with cluster() as here:
+            registry = [
+                ControllerDescriptor(
+                    name=scope.name, factory=Starting, user=APISERVER, scope=scope, selectable=False
+                )
+                for scope in Scope
+            ]
+            manager = ControllerManager(
+                here.server, ca_text="", registry=registry, is_first_worker=is_first
+            )
+            await manager.start()
+            await manager.stop()
+            namespaces = await here.client.resource("v1", "namespaces").list()
+            assert (len(namespaces["items"]) > 1) == is_first
+
+    asyncio.run(test())
+    assert started == scopes
+
+
 # Event handlers and indexes.
 
 

@@ -30,14 +30,19 @@ class WorkerChannel:
     """A worker's end."""
 
     def __init__(
-        self, connection: socket.socket, *, prints_greeting: bool, is_publisher: bool
+        self, connection: socket.socket, *, prints_greeting: bool, is_first_worker: bool
     ) -> None:
         self._connection = connection
         self._connection.setblocking(False)
         self.prints_greeting = prints_greeting
         """Whether this worker prints the server's URL for the user."""
-        self.is_publisher = is_publisher
+        self.is_first_worker = is_first_worker
+        """Whether this worker does what the server does once."""
+
+    @property
+    def is_publisher(self) -> bool:
         """Whether this worker decides what memory is shared."""
+        return self.is_first_worker
 
     async def wait_all_ready(self) -> None:
         """Report this worker ready and wait until all workers are. Raises WorkerFailed if the

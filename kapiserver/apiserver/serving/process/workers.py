@@ -268,7 +268,7 @@ class _Supervisor:
             parent_end.close()
             prints_greeting = worker.number == 0 and not self._all_ready
             channel = WorkerChannel(
-                child_end, prints_greeting=prints_greeting, is_publisher=worker.number == 0
+                child_end, prints_greeting=prints_greeting, is_first_worker=worker.number == 0
             )
             self._run_worker(worker.number, channel)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)

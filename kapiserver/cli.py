@@ -150,14 +150,15 @@ def run_server(options: argparse.Namespace) -> int:
     if config.serving.workers == 1:
         _serve_in_one_process(config, _served_groups(options), service, sockets)
         return 0
-    from kapiserver import app  # noqa: F401 - before the fork, so that workers share its memory
     from kapiserver.apiserver.serving.process.workers import supervise
     from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
+    from kapiserver.warm_up import warm_up
 
     if config.certificates.cert_dir is not None:
         # Before the fork, so that only one process creates them.
         ensure_certificates(config, config.certificates.cert_dir)
-    work = functools.partial(_serve_as_worker, sockets)
+    warm_up(config.store.storage)
+    work = functools.partial(_serve_as_worker, loop_factory(), sockets)
     return supervise(config, work, service, has_sockets=bool(sockets))
 
 
@@ -183,9 +184,12 @@ def _served_groups(options: argparse.Namespace) -> ServedGroups | None:
 
 
 def _serve_as_worker(
-    sockets: Sequence[socket.socket], config: Config, channel: WorkerChannel
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+    sockets: Sequence[socket.socket],
+    config: Config,
+    channel: WorkerChannel,
 ) -> None:
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_run_server(config, sockets, channel))
 
 

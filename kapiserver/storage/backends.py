@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import Refused, Unavailable
 from kapiserver.storage.etcd.config import EtcdSettings
@@ -67,6 +69,8 @@ class Backend(Struct, frozen=True, kw_only=True):
     address     the only address accepted after the colon; "" accepts any
     usage       the form of the flag, for error messages
     open        opens the store at a location
+    code        references to the modules that are imported when a store is opened, for a program
+                that imports them before
     shared      whether several servers may use a store at the same time
     durable     whether an acknowledged write survives the end of the process
     """
@@ -75,6 +79,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     address: str = ""
     usage: str
     open: Callable[[Location, BackendSections], Awaitable[KV]]
+    code: Sequence[Lazy[Any]]
     shared: bool
     durable: bool
 
@@ -149,6 +154,7 @@ BACKENDS = (
         address=MEMORY,
         usage="sqlite::memory:",
         open=_open_memory,
+        code=(lazy("kapiserver.storage.sqlite.embedded_store:open_embedded"),),
         shared=False,
         durable=False,
     ),
@@ -156,6 +162,7 @@ BACKENDS = (
         name="sqlite",
         usage="sqlite:PATH",
         open=_open_sqlite,
+        code=(lazy("kapiserver.storage.sqlite.embedded_store:open_embedded"),),
         shared=False,
         durable=True,
     ),
@@ -163,6 +170,10 @@ BACKENDS = (
         name="etcd",
         usage="etcd:URL,URL,...",
         open=_open_etcd,
+        code=(
+            lazy("kapiserver.storage.etcd.store:open_etcd"),
+            lazy("kapiserver.storage.etcd.grpc:GrpcTransport"),
+        ),
         shared=True,
         durable=True,
     ),
@@ -170,6 +181,7 @@ BACKENDS = (
         name="postgresql",
         usage="postgresql://USER@HOST:PORT/DATABASE",
         open=_open_postgresql,
+        code=(lazy("kapiserver.storage.postgresql.store:open_postgresql"),),
         shared=True,
         durable=True,
     ),

@@ -17,7 +17,11 @@ from kapiserver.codecs.framing import CBOR_SEQUENCE, LENGTH_PREFIXED
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 from kapiserver.storage.cache.watch_backlogs import MAX_BACKLOG_BYTES
 from kapiserver.storage.cache.watch_cache import MIN_RECENT_EVENTS, RECENT_SECONDS
-from kapiserver.storage.cache.watch_fanout import BOOKMARK_SECONDS
+from kapiserver.storage.cache.watch_fanout import (
+    BOOKMARK_SECONDS,
+    MAX_PAUSE_SECONDS,
+    pause_seconds,
+)
 from kapiserver.storage.errors import BadQuery, Unavailable
 from kapiserver.storage.objects.object_store import ResourceStore
 from tests.storage.objectkit import (
@@ -464,3 +468,19 @@ async def _apply(store: ResourceStore, write: tuple[str, int, int]) -> None:
         await label(store, name)
     elif operation == "d" and exists:
         await store.delete(key(name), DeleteQuery())
+
+
+@given(st.floats(0.0001, 2 * MAX_PAUSE_SECONDS), st.integers(1, 64))
+def test_events_of_workers_arrive_as_soon(whole: float, workers: int) -> None:
+    """An event waits for the end of a round and a pause at most, and for half of them in the mean;
+    then a round writes it to the watchers. The sums are those of one process, whose rounds are as
+    long as those of all workers together, unless the limit of a pause makes them less."""
+
+    def longest_and_mean(round_seconds: float, pause: float) -> tuple[float, float]:
+        return pause + 2 * round_seconds, (pause + 2 * round_seconds) / 2
+
+    one = longest_and_mean(whole, pause_seconds(whole, 1))
+    worker = longest_and_mean(whole / workers, pause_seconds(whole / workers, workers))
+    if whole <= MAX_PAUSE_SECONDS:
+        assert worker == pytest.approx(one)
+    assert worker <= one or worker == pytest.approx(one)

@@ -111,7 +111,7 @@ async def look(workers: list[Worker], *, times: int = 1) -> None:
 
 def segments(entry: Entry) -> list[object]:
     """The segments of the parts of an entry; None for a part with bytes of its own."""
-    return [None if isinstance(data, bytes) else data.obj for _, data in entry.parts()]
+    return [None if isinstance(data, bytes) else data.mapping for _, data in entry.parts()]
 
 
 def mapped() -> set[str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
+from kapiserver.storage.cache.shared_bytes import SharedBytes
 from kapiserver.storage.kv.contract import Revision
 
 
@@ -42,7 +43,7 @@ def encoding_of(version: GroupVersion, media: str) -> Encoding:
 
 Part: TypeAlias = "Encoding | None"
 """A part of an entry with bytes of its own: an encoding, or None for its stored value."""
-Data: TypeAlias = "bytes | memoryview"
+Data: TypeAlias = "bytes | SharedBytes"
 """The bytes of a part: in this process, or in memory that several processes share."""
 
 
@@ -318,7 +319,7 @@ class Entry:
         elif encodings is not None:
             yield from tuple(encodings.items())
 
-    def share(self, part: Part, data: memoryview) -> None:
+    def share(self, part: Part, data: SharedBytes) -> None:
         """Use shared memory for a part if it has equal bytes there."""
         for own_part, own_data in self.parts():
             if own_part == part and bytes(own_data) == bytes(data):

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.storage.cache.entry import Data, Encoding, Part, encoding_of
+from kapiserver.storage.cache.shared_bytes import SharedBytes
 
 SEGMENT_BYTES = 8 << 20
 """Approximate size of one segment. A larger one would block the event loop while it is written."""
@@ -67,16 +68,16 @@ class Segment:
         self._start = _LENGTH.size + length
         self._index = msgspec.msgpack.decode(mapping[_LENGTH.size : self._start], type=_Index)
 
-    def items(self) -> Iterator[tuple[str, Part, memoryview]]:
+    def items(self) -> Iterator[tuple[str, Part, SharedBytes]]:
         """Yield the key, the part and the bytes of each item."""
         encodings = [
             encoding_of(GroupVersion(group, version), media)
             for group, version, media in self._index.encodings
         ]
-        view, start = memoryview(self.mapping), self._start
+        start = self._start
         for path, number, size in self._index.items:
             part = None if number == _STORED_VALUE else encodings[number]
-            yield path, part, view[start : start + size]
+            yield path, part, SharedBytes.of(self.mapping, start, size)
             start += size
 
 
@@ -102,7 +103,7 @@ def write_segment(items: Sequence[Item]) -> int:
     try:
         _write(descriptor, [_LENGTH.pack(len(index)), index])
         for at in range(0, len(items), _BUFFERS):
-            _write(descriptor, [item.data for item in items[at : at + _BUFFERS]])
+            _write(descriptor, [bytes(item.data) for item in items[at : at + _BUFFERS]])
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
     except BaseException:
@@ -111,7 +112,7 @@ def write_segment(items: Sequence[Item]) -> int:
     return descriptor
 
 
-def _write(descriptor: int, buffers: Sequence[Data]) -> None:
+def _write(descriptor: int, buffers: Sequence[bytes]) -> None:
     """Write all buffers. Raises OSError if there is no memory for them."""
     if os.writev(descriptor, buffers) != sum(map(len, buffers)):
         raise OSError("no memory for a segment")

@@ -40,6 +40,7 @@ from kapiserver.storage.cache.segments import (
     map_segment,
     write_segment,
 )
+from kapiserver.storage.cache.shared_bytes import SharedBytes
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, Timer
@@ -53,7 +54,7 @@ PAUSE_FACTOR = 100
 ASK_SECONDS = 120.0
 """The shortest time between two requests to the publisher."""
 MIN_BYTES = 512
-"""Smaller parts of entries are not shared: a slice takes 200 bytes."""
+"""Smaller parts of entries are not shared: the reference takes 64 bytes."""
 MIN_PUBLISHED_BYTES = 1 << 20
 MIN_PUBLISHED_PART = 16
 """Less than this, or less than a sixteenth of all bytes, is not worth a segment."""
@@ -241,8 +242,7 @@ def _large_parts(entry: Entry) -> Iterator[tuple[Part, Data]]:
 
 def _mapping_of(data: Data) -> mmap.mmap | None:
     """Return the segment that has the bytes; None for bytes of this process."""
-    owner = data.obj if isinstance(data, memoryview) else None
-    return owner if isinstance(owner, mmap.mmap) else None
+    return data.mapping if isinstance(data, SharedBytes) else None
 
 
 def _batches(items: list[Item]) -> Iterator[list[Item]]:

@@ -9,7 +9,7 @@ import pytest
 
 from kapiserver.storage.errors import Unavailable
 from kapiserver.storage.postgresql import connector
-from kapiserver.storage.postgresql.number_session import NumberSession
+from kapiserver.storage.postgresql.sessions import NumberSession
 from kapiserver.storage.postgresql.store import PostgresqlStore
 from tests.storage.postgresql_server import Server, binaries
 from tests.storage.postgresqlkit import Open, opened, run_sql, schema, tables

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from kapiserver.storage.errors import Conflict, KeyExists
+from kapiserver.storage.errors import Conflict, KeyExists, Unavailable
 from kapiserver.storage.kv.contract import KeyValue, Revision
 from tests.storage.postgresql_server import binaries
-from tests.storage.postgresqlkit import Open, opened, schema, tables
+from tests.storage.postgresqlkit import Open, opened, run_sql, schema, tables
 from tests.storage.recorder import Recorder
 
 __all__ = ["opened", "schema", "tables"]
@@ -58,6 +59,57 @@ async def test_a_batch_of_which_some_writes_fail(opened: Open) -> None:
         assert isinstance(failed[1], Conflict)
         assert (failed[1].current, failed[1].value) == (old + 1, b"3")
         assert await view.create("/a/after", b"") == old + 3
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+async def test_an_answer_in_pieces(opened: Open, size: int) -> None:
+    """An answer may arrive in pieces, with the values of changed keys and with notices."""
+    async with opened() as view:
+        revision = await view.create("/a/x", secrets.token_bytes(3000))
+        session = view._connections._write_session
+        assert session is not None
+        receive = session.data_received
+
+        def receive_pieces(data: bytes) -> None:
+            data = b"N\0\0\0\x08Mhi\0" + data
+            for at in range(0, len(data), size):
+                receive(data[at : at + size])
+
+        session.data_received = receive_pieces  # type: ignore[method-assign]
+        session._transport.set_protocol(session)  # the transport keeps the method
+        with pytest.raises(Conflict) as raised:
+            await view.update("/a/x", b"", expected=Revision(revision + 1))
+        item = (await view.get("/a/x")).item
+        assert item is not None
+        assert raised.value.value == item.value
+        await view.update("/a/x", b"", expected=revision)
+        assert view._connections._write_session is session
+
+
+@pytest.mark.parametrize("received", [b"Z\0\0\0\5I", b"G\0\0\0\7\0\0\0"])
+async def test_unexpected_messages(opened: Open, received: bytes) -> None:
+    """A connection on which PostgreSQL says anything else is replaced, and no write fails."""
+    async with opened() as view:
+        await view.create("/a/x", b"")
+        session = view._connections._write_session
+        assert session is not None
+        session.data_received(received)
+        await view.create("/a/y", b"")
+        assert view._connections._write_session is not session
+
+
+async def test_an_error_of_postgresql(opened: Open, tables: str) -> None:
+    """A write that PostgreSQL refuses ends with its message, and the next one uses the same
+    connection."""
+    async with opened() as view:
+        await view.create("/a/x", b"")
+        session = view._connections._write_session
+        rule = f"ALTER TABLE {tables}.log ADD CONSTRAINT few CHECK (octet_length(value) < 5)"
+        await run_sql(rule)
+        with pytest.raises(Unavailable, match='violates check constraint "few"'):
+            await view.create("/a/y", b"123456")
+        await view.create("/a/y", b"1")
+        assert view._connections._write_session is session
 
 
 async def test_random_batches(opened: Open) -> None:

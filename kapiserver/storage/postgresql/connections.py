@@ -13,8 +13,10 @@ its outcome is unknown. Knows no table but those that `layout.py` checks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -22,8 +24,12 @@ from kapiserver.storage.errors import Unavailable
 from kapiserver.storage.postgresql.connector import Connector
 from kapiserver.storage.postgresql.errors import Disconnected, translate_errors
 from kapiserver.storage.postgresql.layout import channel_of, quoted, update_layout
-from kapiserver.storage.postgresql.number_session import NumberSession, open_session
+from kapiserver.storage.postgresql.messages import Row
 from kapiserver.storage.postgresql.pool import Pool
+from kapiserver.storage.postgresql.sessions import NumberSession, WriteSession
+
+T = TypeVar("T")
+_Work: TypeAlias = Callable[[asyncpg.Connection], Awaitable[T]]
 
 STATEMENT_SECONDS = 9.0
 """Seconds after which PostgreSQL itself ends a statement, so that its outcome is known. Less than
@@ -82,6 +88,7 @@ class Connections:
         self._reading = Pool(self.connect, limit - OTHER_CONNECTIONS)
         self._writing = Pool(self._connect_to_write, 1)
         self._session: NumberSession | None = None
+        self._write_session: WriteSession | None = None
         self._closed = False
 
     async def open(self) -> None:
@@ -104,7 +111,7 @@ class Connections:
 
     async def read(self, query: str, *args: Any) -> list[asyncpg.Record]:
         """Return the rows of a query. Raises Refused, Unavailable, Corrupt."""
-        return await self._call(self._reading, query, args, writing=False)
+        return await self._call(self._reading, partial(_fetch, query, args), writing=False)
 
     async def read_number(self, query: str) -> int:
         """Return the number that a query selects, for a third of the CPU of `read`, on a connection
@@ -123,7 +130,7 @@ class Connections:
         connection = await self._take(self._reading)
         try:
             with translate_errors():
-                return await open_session(connection, query)
+                return NumberSession(connection, await connection.prepare(query))
         except BaseException:
             connection.terminate()
             self._reading.give_back(connection)
@@ -139,30 +146,39 @@ class Connections:
         self._reading.drop_free()
         self._writing.drop_free()
 
-    async def write(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement in a transaction of its own, and return its rows. Raises Refused,
-        ValueTooLarge, Unavailable, OutcomeUnknown, Corrupt."""
-        return await self._call(self._writing, query, args, writing=True)
+    async def write(self, query: str, parameters: Sequence[bytes]) -> list[Row]:
+        """Run the statement that writes, in a transaction of its own, and return its rows. `query`
+        is the same at each call. Raises Refused, ValueTooLarge, Unavailable, OutcomeUnknown,
+        Corrupt."""
+        return await self._call(
+            self._writing, partial(self._write, query, parameters), writing=True
+        )
+
+    async def _write(
+        self, query: str, parameters: Sequence[bytes], connection: asyncpg.Connection
+    ) -> list[Row]:
+        session = self._write_session
+        if session is None or session.connection is not connection:
+            session = WriteSession(connection, await connection.prepare(query))
+            self._write_session = session
+        return await session.run(parameters)
 
     async def maintain(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        """As `write`, on a connection of those that read: writes do not wait for it."""
-        return await self._call(self._reading, query, args, writing=True)
+        """Run a statement in a transaction of its own, on a connection of those that read, so that
+        writes do not wait for it, and return its rows. Raises as `write`."""
+        return await self._call(self._reading, partial(_fetch, query, args), writing=True)
 
-    async def _call(
-        self, pool: Pool, query: str, args: Sequence[Any], *, writing: bool
-    ) -> list[asyncpg.Record]:
+    async def _call(self, pool: Pool, work: _Work[T], *, writing: bool) -> T:
         try:
-            return await self._run(pool, query, args, writing=writing)
+            return await self._run(pool, work, writing=writing)
         except Disconnected:  # a read, or a write that was not sent
-            return await self._run(pool, query, args, writing=writing)
+            return await self._run(pool, work, writing=writing)
 
-    async def _run(
-        self, pool: Pool, query: str, args: Sequence[Any], *, writing: bool
-    ) -> list[asyncpg.Record]:
+    async def _run(self, pool: Pool, work: _Work[T], *, writing: bool) -> T:
         connection = await self._take(pool)
         try:
-            with translate_errors(writing=writing):
-                return await _fetch(connection, query, args)
+            with translate_errors(writing=writing), _ending_broken(connection):
+                return await work(connection)
         finally:
             pool.give_back(connection)
             if connection.is_closed():
@@ -229,10 +245,17 @@ class _Outage:
 
 
 async def _fetch(
-    connection: asyncpg.Connection, query: str, args: Sequence[Any]
+    query: str, args: Sequence[Any], connection: asyncpg.Connection
 ) -> list[asyncpg.Record]:
+    rows: list[asyncpg.Record] = await connection.fetch(query, *args)
+    return rows
+
+
+@contextmanager
+def _ending_broken(connection: asyncpg.Connection) -> Iterator[None]:
+    """End a connection after an error that leaves it in no known state."""
     try:
-        rows: list[asyncpg.Record] = await connection.fetch(query, *args)
+        yield
     except TimeoutError as error:
         connection.terminate()
         raise ConnectionAbortedError("no answer in time") from error
@@ -243,7 +266,6 @@ async def _fetch(
     ):
         connection.terminate()
         raise
-    return rows
 
 
 async def _prepare(connection: asyncpg.Connection) -> None:

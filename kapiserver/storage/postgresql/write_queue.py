@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import asyncpg
 from msgspec import Struct
 
 from kapiserver.api.errors import drop_tracebacks
@@ -24,6 +22,12 @@ from kapiserver.storage.errors import Conflict, KeyExists, Refused, StorageError
 from kapiserver.storage.kv.contract import KVEvent, Revision
 from kapiserver.storage.kv.writes import Write
 from kapiserver.storage.postgresql.connections import Connections
+from kapiserver.storage.postgresql.messages import (
+    Row,
+    bigint_array,
+    bytea_array,
+    double_array,
+)
 from kapiserver.storage.postgresql.rows import checksum, encoded_key
 
 MAX_BATCH = 256
@@ -120,7 +124,7 @@ class WriteQueue:
     async def _run_batch(self, batch: Sequence[_Waiting]) -> None:
         writes = [waiting.write for waiting in batch]
         try:
-            rows = await self._connections.write(self._statement, *_columns(writes))
+            rows = await self._connections.write(self._statement, _parameters(writes))
         except StorageError as error:
             self.refusal = str(error) if isinstance(error, Refused) else ""
             drop_tracebacks(error)
@@ -132,17 +136,17 @@ class WriteQueue:
         self.refusal = ""
         self._resolve(batch, rows)
 
-    def _resolve(self, batch: Sequence[_Waiting], rows: Sequence[asyncpg.Record]) -> None:
+    def _resolve(self, batch: Sequence[_Waiting], rows: Sequence[Row]) -> None:
         """Deliver the events of a transaction, and end the wait of its writers."""
-        *failed_rows, last_row = rows
-        failed = {row["place"]: row for row in failed_rows}
-        revision = Revision(last_row["revision"])
+        *failures, (_, before, _) = rows
+        failed = {_number(place): (current, value) for place, current, value in failures}
+        revision = Revision(_number(before))
         outcomes: list[Revision | StorageError] = []
         events: list[KVEvent] = []
         for place, waiting in enumerate(batch, 1):
             write = waiting.write
             if place in failed:
-                outcomes.append(_error_of(write, failed[place]))
+                outcomes.append(_error_of(write, *failed[place]))
             else:
                 revision = Revision(revision + 1)
                 outcomes.append(revision)
@@ -158,27 +162,28 @@ class WriteQueue:
                 waiting.future.set_result(outcome)
 
 
-def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
+def _parameters(writes: Sequence[Write]) -> tuple[bytes, ...]:
     """Return the arguments of `write_batch`."""
     keys = [encoded_key(write.key) for write in writes]
     return (
-        keys,
-        [write.value for write in writes],
-        [write.expected for write in writes],
-        [write.expires for write in writes],
-        [checksum(key, write.value) for key, write in zip(keys, writes, strict=True)],
+        bytea_array(keys),
+        bytea_array([write.value for write in writes]),
+        bigint_array([write.expected for write in writes]),
+        double_array([write.expires for write in writes]),
+        bigint_array([checksum(key, write.value) for key, write in zip(keys, writes, strict=True)]),
     )
 
 
-def _error_of(write: Write, row: asyncpg.Record) -> StorageError:
+def _number(column: bytes | None) -> int:
+    return int.from_bytes(column or b"")
+
+
+def _error_of(write: Write, current: bytes | None, value: bytes | None) -> StorageError:
     """Return the error of a write whose key has another revision than it expects."""
     if not write.expected:
         return KeyExists(write.key)
     return Conflict(
-        write.key,
-        expected=write.expected,
-        current=row["revision"] or None,
-        value=row["content"],
+        write.key, expected=write.expected, current=_number(current) or None, value=value
     )
 
 

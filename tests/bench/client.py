@@ -22,8 +22,9 @@ Channel = TypeVar("Channel")
 class Target:
     """The server under test.
 
-    counter   counts instructions while a window is open
-    requests  how many requests a window has; 0 for as many as its seconds allow
+    counter       counts instructions while a window is open
+    requests      how many requests a window has; 0 for as many as its seconds allow
+    connections   how many connections a window with a number of requests has at most
     """
 
     host: str
@@ -34,10 +35,15 @@ class Target:
     store_pids: list[int] = field(default_factory=list)
     counter: Counter | None = None
     requests: int = 0
+    connections: int = 1
 
     @property
     def url(self) -> str:
         return f"https://{self.host}:{self.port}"
+
+    def channels(self, count: int) -> int:
+        """Return how many connections or streams a window has whose row has so many of them."""
+        return min(count, self.connections) if self.requests else count
 
     def window(self) -> Window:
         """Return what measures the server and its store."""

@@ -2,7 +2,8 @@
 (`perf stat`), otherwise under callgrind, which counts the instructions of user space.
 
 A virtual machine often has no counters. Callgrind needs none; the process then runs fifty times as
-slowly while it counts, and five times otherwise, but what other programs do changes no figure.
+slowly while it counts, and five times otherwise, but what other programs do changes no figure. It
+sees nothing of the kernel. `SystemCalls` counts what the process asks the kernel for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from pathlib import Path
 from typing import Protocol
 
 EVENTS = ("instructions", "cycles")
+CALLS = " calls"
+"""Ends the names of the events of `SystemCalls`."""
+_CALL_ROW = re.compile(r"^ +[\d.]+ +[\d.]+ +\d+ +(\d+)(?: +\d+)? +(\w+)$", re.MULTILINE)
+"""Shares and seconds, microseconds a call, calls, those that failed, and the name."""
 _TOTALS = re.compile(rb"^totals: (\d+)", re.MULTILINE)
 
 
@@ -108,3 +113,29 @@ class Callgrind:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+
+class SystemCalls:
+    """The system calls of a process and its threads, by strace: `write calls` and so on."""
+
+    def __init__(self, pid: int) -> None:
+        self._command = ["strace", "-c", "-f", "-p", str(pid)]
+
+    def start(self) -> None:
+        """Start counting. Raises RuntimeError if strace may not attach to the process."""
+        self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        assert self._process.stderr is not None
+        first = self._process.stderr.readline()
+        if "attached" not in first:
+            raise RuntimeError(first)
+
+    def stop(self) -> dict[str, float]:
+        """Stop counting."""
+        self._process.send_signal(signal.SIGINT)
+        return parse_strace(self._process.communicate()[1])
+
+
+def parse_strace(output: str) -> dict[str, float]:
+    """Return the counts in the table that `strace -c` prints."""
+    rows = _CALL_ROW.findall(output)
+    return {f"{name}{CALLS}": float(count) for count, name in rows if name != "total"}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kapiserver.codecs.http2 import frames, hpack
 from tests.bench.client import JSON, Target, connections
-from tests.bench.measures import COUNTED_CONNECTIONS, Figures, cost, load
+from tests.bench.measures import Figures, cost, load
 from tests.bench.objects import configmap, path
 from tests.clients.go_programs import GO
 from tests.clients.toolchains import BUILDS, SUITES
@@ -102,9 +102,7 @@ async def get(target: Target, seconds: float, *, streams: int) -> Figures:
         if not connection.is_http2:
             return {}
         url = path("configmaps", "map-0", namespace=_NAMESPACE)
-        if target.requests:
-            streams = min(streams, COUNTED_CONNECTIONS)
-        return await load(target, seconds, [url] * streams, connection.get)
+        return await load(target, seconds, [url] * target.channels(streams), connection.get)
     finally:
         connection.close()
 

@@ -27,9 +27,6 @@ from tests.bench.processes import Window, cpu_seconds, resident_mib
 Figures = dict[str, float]
 PERCENTILES = {f"p{percent:g} ms": percent for percent in (1, 5, 10, 25, 50, 75, 90, 95, 98, 99)}
 """Percentiles of latencies, in percent, by the names of their figures."""
-COUNTED_CONNECTIONS = 1
-"""Connections of a window with a number of requests. With several of them, how many requests share
-a write to the disk or a turn of the event loop would depend on what else the machine does."""
 LIST_NAMESPACE = "bench-list"
 WATCH_NAMESPACE = "bench-watch"
 _FOLDER = Path(__file__).parent
@@ -42,10 +39,8 @@ async def loop(
     send: Callable[[Connection], Awaitable[None]],
 ) -> Figures:
     """Send requests one after another on each of `count` connections, for some seconds or as many
-    as the target says, then on COUNTED_CONNECTIONS at most."""
-    if target.requests:
-        count = min(count, COUNTED_CONNECTIONS)
-    async with connections(target, count) as opened:
+    as the target says."""
+    async with connections(target, target.channels(count)) as opened:
         return await load(target, seconds, opened, send)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.counters import Callgrind, parse_perf
+from tests.bench.counters import Callgrind, parse_perf, parse_strace
 from tests.bench.history import REQUESTS, Point, picture
 from tests.bench.instructions import request_rows
 
@@ -22,6 +22,20 @@ def test_counts_of_perf() -> None:
         "<not supported>,,cycles,0,100.00,,\n"
     )
     assert parse_perf(output) == {"instructions": 1234567, "task-clock": 0.35}
+
+
+def test_counts_of_strace() -> None:
+    """Calls are counted by name, those that failed included."""
+    output = (
+        "strace: Process 17 attached with 3 threads\n"
+        "% time     seconds  usecs/call     calls    errors syscall\n"
+        "------ ----------- ----------- --------- --------- ----------------\n"
+        " 62.50    0.000100           1        96           write\n"
+        "  0.00    0.000000           0         7         2 read\n"
+        "------ ----------- ----------- --------- --------- ----------------\n"
+        "100.00    0.000100           0       103         2 total\n"
+    )
+    assert parse_strace(output) == {"write calls": 96, "read calls": 7}
 
 
 def test_rows_that_are_counted() -> None:

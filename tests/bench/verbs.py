@@ -123,7 +123,7 @@ async def delete(target: Target, seconds: float, *, rate: int = 500) -> Figures:
     count = target.requests or int(rate * seconds)
     maps = [configmap(f"delete-{next(_numbers)}") for _ in range(count)]
     await _prepare(target, path("configmaps"), maps)
-    async with connections(target, CONNECTIONS) as opened:
+    async with connections(target, target.channels(CONNECTIONS)) as opened:
 
         async def remove(connection: Connection, body: dict[str, Any]) -> None:
             url = path("configmaps", body["metadata"]["name"])

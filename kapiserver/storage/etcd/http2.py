@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 from kapiserver.codecs.http2 import frames
@@ -320,31 +321,13 @@ class Connection(asyncio.Protocol):
             end = begin + length
             if end > size:
                 break
-            self._on_frame(kind, flags, stream_id & MAX_STREAM_ID, data[begin:end])
+            if self._block is not None and kind != frames.CONTINUATION:
+                raise ProtocolError("a header block is not continued")
+            on_frame = _ON_FRAME.get(kind)
+            if on_frame is not None:
+                on_frame(self, stream_id & MAX_STREAM_ID, flags, data[begin:end])
             start = end
         return start
-
-    def _on_frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        if self._block is not None and kind != frames.CONTINUATION:
-            raise ProtocolError("a header block is not continued")
-        if kind == frames.DATA:
-            self._on_data(stream_id, flags, payload)
-        elif kind == frames.HEADERS:
-            self._on_headers(stream_id, flags, payload)
-        elif kind == frames.CONTINUATION:
-            self._on_continuation(stream_id, flags, payload)
-        elif kind == frames.WINDOW_UPDATE:
-            self._on_window_update(stream_id, payload)
-        elif kind == frames.PING:
-            self._on_ping(stream_id, flags, payload)
-        elif kind == frames.RST_STREAM:
-            self._on_reset(stream_id, payload)
-        elif kind == frames.SETTINGS:
-            self._on_settings(stream_id, flags, payload)
-        elif kind == frames.GOAWAY:
-            self._on_goaway(stream_id, payload)
-        elif kind == frames.PUSH_PROMISE:
-            raise ProtocolError("the server pushes")
 
     def _stream(self, stream_id: int) -> Stream | None:
         """Return the stream of a frame, None if it has ended. Raises ProtocolError if it was never
@@ -355,12 +338,12 @@ class Connection(asyncio.Protocol):
         return stream
 
     def _on_data(self, stream_id: int, flags: int, payload: bytes) -> None:
-        stream = self._stream(stream_id)
         size = len(payload)
         self._unacknowledged += size
         if self._unacknowledged > CONNECTION_WINDOW // 2:
             self._write(frames.window_update(0, self._unacknowledged))
             self._unacknowledged = 0
+        stream = self._streams.get(stream_id) or self._stream(stream_id)
         if stream is None:
             return
         stream.unacknowledged += size
@@ -375,7 +358,6 @@ class Connection(asyncio.Protocol):
             self.acknowledge(stream)
 
     def _on_headers(self, stream_id: int, flags: int, payload: bytes) -> None:
-        self._stream(stream_id)
         if flags & (frames.PADDED | frames.PRIORITY_FLAG):
             payload = frames.unpad(payload, flags)
         if flags & frames.END_HEADERS:
@@ -400,7 +382,7 @@ class Connection(asyncio.Protocol):
             headers = dict(self._decoder.decode(block))
         except HpackError as error:
             raise ProtocolError(f"invalid headers: {error}") from error
-        stream = self._streams.get(stream_id)
+        stream = self._streams.get(stream_id) or self._stream(stream_id)
         if stream is None:
             return
         end = bool(flags & frames.END_STREAM)
@@ -410,7 +392,7 @@ class Connection(asyncio.Protocol):
             self._forget(stream)
         stream.on_headers(headers, end=end)
 
-    def _on_window_update(self, stream_id: int, payload: bytes) -> None:
+    def _on_window_update(self, stream_id: int, _flags: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise ProtocolError("a WINDOW_UPDATE frame of a wrong size")
         size = int.from_bytes(payload) & MAX_STREAM_ID
@@ -434,7 +416,7 @@ class Connection(asyncio.Protocol):
         if not flags & frames.ACK:
             self._reply(frames.frame(frames.PING, frames.ACK, 0, payload))
 
-    def _on_reset(self, stream_id: int, payload: bytes) -> None:
+    def _on_reset(self, stream_id: int, _flags: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise ProtocolError("a RST_STREAM frame of a wrong size")
         stream = self._stream(stream_id)
@@ -442,6 +424,9 @@ class Connection(asyncio.Protocol):
             code = int.from_bytes(payload)
             processed = code != frames.REFUSED_STREAM
             self._lose(stream, f"the server reset the stream: {code}", processed=processed)
+
+    def _on_push(self, _stream_id: int, _flags: int, _payload: bytes) -> None:
+        raise ProtocolError("the server pushes")
 
     def _on_settings(self, stream_id: int, flags: int, payload: bytes) -> None:
         if stream_id or len(payload) % frames.SETTING.size:
@@ -467,7 +452,7 @@ class Connection(asyncio.Protocol):
         if self._blocked:
             self._send_blocked()
 
-    def _on_goaway(self, stream_id: int, payload: bytes) -> None:
+    def _on_goaway(self, stream_id: int, _flags: int, payload: bytes) -> None:
         if stream_id or len(payload) < 8:
             raise ProtocolError("an invalid GOAWAY frame")
         self.usable = False
@@ -476,3 +461,18 @@ class Connection(asyncio.Protocol):
             if stream.id > last_id:
                 self._lose(stream, "the server is going away", processed=False)
         self._close_if_drained()
+
+
+_ON_FRAME: dict[int, Callable[[Connection, int, int, bytes], None]] = {
+    frames.DATA: Connection._on_data,
+    frames.HEADERS: Connection._on_headers,
+    frames.CONTINUATION: Connection._on_continuation,
+    frames.WINDOW_UPDATE: Connection._on_window_update,
+    frames.PING: Connection._on_ping,
+    frames.RST_STREAM: Connection._on_reset,
+    frames.SETTINGS: Connection._on_settings,
+    frames.GOAWAY: Connection._on_goaway,
+    frames.PUSH_PROMISE: Connection._on_push,
+}
+"""What handles a frame, by its type: called with its stream, its flags and its payload. Frames of
+other types are ignored."""

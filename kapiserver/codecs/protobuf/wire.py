@@ -61,6 +61,9 @@ def read_varint(data: bytes, offset: int) -> tuple[int, int]:
     byte = data[offset]
     if byte < 128:
         return byte, offset + 1
+    second = data[offset + 1]
+    if second < 128:  # as the length of most objects
+        return byte & 127 | second << 7, offset + 2
     value = shift = 0
     while True:
         byte = data[offset]

@@ -151,9 +151,10 @@ class EtcdClient:
         """Try every endpoint after an error of `retry_on`, and repeat while it is transient."""
         start = self._loop.time()
         endpoints_left = len(self._config.endpoints)
+        attempt = self._call_authenticated if self._config.username else self._call
         while True:
             try:
-                return await self._call_authenticated(call, rules)
+                return await attempt(call, rules)
             except retry_on as error:
                 endpoints_left -= 1
                 waited = self._loop.time() - start
@@ -166,15 +167,14 @@ class EtcdClient:
                     await asyncio.sleep(PAUSE_SECONDS)
 
     async def _call_authenticated(self, call: Call[T], rules: _Rules) -> T:
-        if self._token is None and self._config.username:
+        """Log in if that is necessary, and again if etcd asks for it."""
+        if self._token is None:
             await self._log_in(None)
         token = self._token
         try:
             return await self._call(call, rules)
         except EtcdError as error:
-            if not self._config.username or not any(
-                text in error.message for text in _LOGIN_ERRORS
-            ):
+            if not any(text in error.message for text in _LOGIN_ERRORS):
                 raise
             await self._log_in(token)
         return await self._call(call, rules)

@@ -162,16 +162,16 @@ class EtcdStore(KV):
             start = response.items[-1].key + "\0"
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        response = await self._put(key, value, expected=NO_REVISION, ttl=ttl)
+        lease = await self._lease(ttl) if ttl else 0
+        response = await self._put(key, value, NO_REVISION, lease)
         if not response.succeeded:
             raise KeyExists(key)
         return response.revision
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
         check_expected(key, expected)
-        return _written_revision(
-            key, expected, await self._put(key, value, expected=expected, ttl=ttl)
-        )
+        lease = await self._lease(ttl) if ttl else 0
+        return _written_revision(key, expected, await self._put(key, value, expected, lease))
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         check_expected(key, expected)
@@ -392,10 +392,11 @@ class EtcdStore(KV):
         call = self._codec.range(self._progress_key, count_only=True)
         return (await self._call(self._etcd.read, call)).store_revision
 
-    async def _put(self, key: str, value: bytes, *, expected: Revision, ttl: int) -> TxnResponse:
-        lease = await self._lease(ttl) if ttl else 0
+    def _put(
+        self, key: str, value: bytes, expected: Revision, lease: int
+    ) -> Awaitable[TxnResponse]:
         call = self._codec.put_if(self._key(key), value, expected=expected, lease=lease)
-        return await self._call(self._etcd.write, call)
+        return self._call(self._etcd.write, call)
 
     async def _lease(self, ttl: int) -> int:
         """Return a lease for a value that lives `ttl` seconds. Values that expire within a

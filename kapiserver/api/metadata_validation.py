@@ -7,6 +7,7 @@ additions of pkg/apis/core.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -104,22 +105,22 @@ def validate_updated(
     generation = meta.get("generation") or 0
     if generation < (old_meta.get("generation") or 0):
         errors.append(invalid(_PATH / "generation", generation, "must not be decremented"))
-    for name, zero in _IMMUTABLE_FIELDS:
-        if meta.get(name) != old_meta.get(name):
-            errors.extend(
-                immutable(meta.get(name) or zero, old_meta.get(name) or zero, _PATH / name)
-            )
+    if any(map(operator.ne, map(meta.get, _ZEROS), map(old_meta.get, _ZEROS))):
+        for name, zero in _ZEROS.items():
+            new_value, old_value = meta.get(name) or zero, old_meta.get(name) or zero
+            errors.extend(immutable(new_value, old_value, _PATH / name))
     return [*errors, *finalizers(meta.get("finalizers") or ())]
 
 
-_IMMUTABLE_FIELDS: tuple[tuple[str, Any], ...] = (
-    ("name", ""),
-    ("namespace", ""),
-    ("uid", ""),
-    ("creationTimestamp", None),
-    ("deletionTimestamp", None),
-    ("deletionGracePeriodSeconds", None),
-)
+_ZEROS: dict[str, Any] = {
+    "name": "",
+    "namespace": "",
+    "uid": "",
+    "creationTimestamp": None,
+    "deletionTimestamp": None,
+    "deletionGracePeriodSeconds": None,
+}
+"""The zero values of the fields that never change."""
 
 
 def validate_embedded_metadata(obj: Tree, path: Path) -> list[FieldError]:

@@ -146,7 +146,7 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
         entries = managed_fields_of(new)
         if live is None and not entries:
             return {}
-        if not self.subresource:
+        if entries and not self.subresource:
             if len(entries) == 1 and not any(entries[0].values()):
                 return {} if live is None else None
             sent = _decode_or_empty(entries)

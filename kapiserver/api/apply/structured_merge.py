@@ -79,7 +79,9 @@ def _compare(node: Node, old: Any, new: Any) -> _Diff:
         return _all_fields(node, new), None, None
     if new is ABSENT:
         return None, None, _all_fields(node, old)
-    before, after = deduce(node, old), deduce(node, new)
+    before = after = node
+    if isinstance(node, AnyNode):
+        before, after = deduce(node, old), deduce(node, new)
     if before is not after and old is not None and new is not None:
         return _all_fields(after, new), END, _all_fields(before, old)
     return _compare_inside(after if new is not None else before, old, new)

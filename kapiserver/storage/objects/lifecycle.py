@@ -140,14 +140,14 @@ def clear_resource_version(obj: Tree) -> None:
 
 def check_resource_version(new: Tree, old: Tree, resource: Resource, strategy: Strategy) -> None:
     """Check the resourceVersion of an update (optimistic locking). An update without one is
-    unconditional if the kind allows it. Raises ObjectConflict, InvalidObject."""
+    unconditional if the kind allows it, and gets that of the object; `before_update` sorts it in.
+    Raises ObjectConflict, InvalidObject."""
     meta = metadata_of(new)
     current = old["metadata"]["resourceVersion"]
     requested = _version(meta.get("resourceVersion") or "")
     name = name_of(old)
     if requested == 0 and strategy.allow_unconditional_update:
         meta["resourceVersion"] = current
-        reorder_keys(meta, ObjectMeta)
     elif requested == 0:
         path = Path("metadata") / "resourceVersion"
         error = invalid(path, 0, "must be specified for an update")
@@ -258,7 +258,7 @@ def _check(obj: Tree, resource: Resource, errors: Sequence[FieldError]) -> None:
 
 
 def check_update_preconditions(
-    old: Tree | None, preconditions: Preconditions, *, resource: Resource, name: str, path: str
+    old: Tree | None, preconditions: Preconditions, resource: Resource, *, name: str, path: str
 ) -> None:
     """Check the preconditions of an update, with the messages of kube-apiserver's storage. Raises
     ObjectConflict."""

@@ -28,6 +28,7 @@ from kapiserver.storage.cache.entry import Entry, ObjectKey, stamp_resource_vers
 from kapiserver.storage.cache.offload import change_cost
 from kapiserver.storage.cache.query import (
     ADMITTED,
+    ANY,
     DEFAULT_WRITE,
     Admission,
     Admit,
@@ -255,13 +256,11 @@ class ResourceStore(ResourceReader):
                 if entry is None and not write.may_create:
                     raise self._not_found(key.name)
                 try:
-                    lifecycle.check_update_preconditions(
-                        None if entry is None else await self._offloader.tree(entry),
-                        write.preconditions,
-                        resource=self.resource,
-                        name=key.name,
-                        path=path,
-                    )
+                    if write.preconditions != ANY:
+                        old = None if entry is None else await self._offloader.tree(entry)
+                        lifecycle.check_update_preconditions(
+                            old, write.preconditions, self.resource, name=key.name, path=path
+                        )
                     result = await (
                         self._create_by_update(key, change, write)
                         if entry is None

@@ -25,8 +25,10 @@ from kapiserver.codecs.object_decoder import decode_object, unknown_field_errors
 from kapiserver.codecs.serializer import Decoded
 
 _INT64 = range(-(1 << 63), 1 << 63)
-_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
-_LONG_NUMBER = b"0" * 19
+_NUMBERS_TO_ZEROS = bytes.maketrans(b"123456789,[- \t\r\n", b"000000000:::::::")
+"""Replaces all digits with 0, and what may stand before a number with a colon."""
+_LONG_NUMBER = b":" + b"0" * 19
+"""A number of as many digits as the largest int64, after that."""
 _PARSE_ERROR_PREFIX = "couldn't get version/kind; json parse error: "
 _FLOAT = re.compile(rb"[0-9][.e]")
 _ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
@@ -126,20 +128,22 @@ def _parse(data: bytes) -> Value:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return _decode_slowly(data)
-    # orjson also accepts a uint64. Digests in strings may have as many digits.
-    if _has_long_number(data) and _has_long_number(_without_strings(data)):
+    if _may_have_long_number(data):  # orjson also accepts a uint64
         _text_of(value)  # the function below is recursive
         value = _large_integers_to_floats(value)
     return value
 
 
-def _has_long_number(data: bytes) -> bool:
-    """Whether a text has as many digits in a row as the largest int64."""
+def _may_have_long_number(data: bytes) -> bool:
+    """Whether a number may have as many digits as the largest int64. False is certain, True is not:
+    a string may have such a number, but mostly begins with it."""
     # A number of 19 digits has three in a row at every sixth byte, and few other texts have them.
     # `find` in place of `in`, which raises and catches an error first.
-    if data[::6].translate(_DIGITS_TO_ZERO).find(b"000") < 0:
+    if data[::6].translate(_NUMBERS_TO_ZEROS).find(b"000") < 0:
         return False
-    return _LONG_NUMBER in data.translate(_DIGITS_TO_ZERO)
+    if data[:1].isdigit():
+        return True
+    return data.translate(_NUMBERS_TO_ZEROS).find(_LONG_NUMBER) >= 0
 
 
 def _decode_slowly(data: bytes) -> Value:

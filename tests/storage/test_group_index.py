@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kapiserver.api.selectors import Selection, parse
+from kapiserver.storage.cache.entry import Selectable
 from kapiserver.storage.cache.group_index import GroupIndex
 from kapiserver.storage.errors import Unreadable
 
@@ -37,7 +38,7 @@ class Object:
     """An entry, reduced to what the index reads."""
 
     def __init__(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> None:
-        self.labels, self.fields = labels, fields
+        self.selectable = Selectable(labels, fields)
         self.has_selectable, self.is_large = True, False
 
 
@@ -55,7 +56,7 @@ def test_concerned_groups(selections, objects):
     assert len(found) == len(set(found))
     for group in groups:
         selection = group.selection
-        selected = any(selection.matches(item.labels, item.fields) for item in objects)
+        selected = any(selection.matches(*item.selectable) for item in objects)
         assert not selected or group in found
     for group in groups:
         index.remove(group)
@@ -103,7 +104,7 @@ class Damaged(Object):
         self.has_selectable, self.is_large = False, False
 
     @property
-    def labels(self) -> Mapping[str, str]:
+    def selectable(self) -> Selectable:
         raise Unreadable(ValueError("x"), key="/registry/x")
 
 

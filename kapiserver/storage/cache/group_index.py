@@ -80,19 +80,21 @@ class GroupIndex(Generic[Group]):
         once. If that cannot be told in a moment, these are all groups."""
         if not self._by_term:
             return iter(self._groups.values())
-        entries = [entry for entry in (event.entry, event.previous) if entry is not None]
+        groups = dict(self._unindexed)
         try:
-            if all(entry.has_selectable or not entry.is_large for entry in entries):
-                return iter(self._unindexed | self._indexed(entries))
+            for entry in (event.entry, event.previous):
+                if entry is None:
+                    continue
+                if entry.is_large and not entry.has_selectable:
+                    return iter(self._groups.values())
+                self._add_indexed(entry, groups)
         except Corrupt:
-            pass  # the delivery to each group reports it
-        return iter(self._groups.values())
+            return iter(self._groups.values())  # the delivery to each group reports it
+        return iter(groups)
 
-    def _indexed(self, entries: list[Entry]) -> dict[Group, None]:
-        groups: dict[Group, None] = {}
+    def _add_indexed(self, entry: Entry, groups: dict[Group, None]) -> None:
+        labels, fields = entry.selectable
         for (kind, name), by_value in self._by_term.items():
-            for entry in entries:
-                value = entry.labels.get(name) if kind == "label" else entry.fields.get(name, "")
-                if value is not None:
-                    groups |= by_value.get(value, {})
-        return groups
+            value = labels.get(name) if kind == "label" else fields.get(name, "")
+            if value is not None and value in by_value:
+                groups |= by_value[value]

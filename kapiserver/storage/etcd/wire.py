@@ -178,22 +178,24 @@ class WireCodec:
         self, key: bytes, value: bytes, *, expected: int, lease: int = 0
     ) -> Call[TxnResponse]:
         """Encode a request of KV.Txn that puts a value."""
-        put = encode_delimited(1, key) + encode_delimited(2, value)
+        sized_key = encode_varint(len(key)) + key
+        put = b"\x0a%b\x12%b%b" % (sized_key, encode_varint(len(value)), value)
         if lease:
             put += _LEASE + encode_varint(lease)
-        return self._txn(key, expected, encode_delimited(2, put))
+        return self._txn(sized_key, expected, b"\x12%b%b" % (encode_varint(len(put)), put))
 
     def delete_if(self, key: bytes, *, expected: int) -> Call[TxnResponse]:
         """Encode a request of KV.Txn that deletes a key."""
-        return self._txn(key, expected, encode_delimited(3, encode_delimited(1, key)))
-
-    def _txn(self, key: bytes, expected: int, operation: bytes) -> Call[TxnResponse]:
         sized_key = encode_varint(len(key)) + key
+        return self._txn(sized_key, expected, encode_delimited(3, b"\x0a" + sized_key))
+
+    def _txn(self, sized_key: bytes, expected: int, operation: bytes) -> Call[TxnResponse]:
         compare = b"%b%b%b%b" % (_COMPARE_MOD, sized_key, _MOD_REVISION, encode_varint(expected))
-        message = encode_delimited(1, compare) + encode_delimited(2, operation)
+        message = b"\x0a%b%b\x12%b%b" % (
+            encode_varint(len(compare)), compare, encode_varint(len(operation)), operation,
+        )  # fmt: skip
         if expected:  # the caller of a create does not need the existing value
-            read = b"\x0a" + sized_key
-            message += encode_delimited(3, encode_delimited(1, read))
+            message += encode_delimited(3, encode_delimited(1, b"\x0a" + sized_key))
         return Call("etcdserverpb.KV/Txn", message, self._txn_response)
 
     def put(self, key: bytes, value: bytes = b"") -> Call[Revision]:

@@ -19,18 +19,15 @@ _FORM = "; desired format: https://host[/path]"
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
 
-def validate_client_config(
-    config: Tree, path: Path, *, is_declared: bool = False
-) -> Iterator[FieldError]:
-    """Yield the errors of a webhook's client configuration. The errors of required fields have no
-    words if they are declared."""
+def validate_client_config(config: Tree, path: Path) -> Iterator[FieldError]:
+    """Yield the errors of a webhook's client configuration."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
     elif url is not None:
         yield from _url(url, path / "url")
     elif service is not None:
-        yield from _service(service, path / "service", is_declared=is_declared)
+        yield from _service(service, path / "service")
 
 
 def _url(url: str, path: Path) -> Iterator[FieldError]:
@@ -56,10 +53,10 @@ def _url(url: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def _service(service: Tree, path: Path, *, is_declared: bool) -> Iterator[FieldError]:
+def _service(service: Tree, path: Path) -> Iterator[FieldError]:
     for name in ("name", "namespace"):
         if not service.get(name):
-            yield required(path / name, "" if is_declared else f"service {name} is required")
+            yield required(path / name)
     port = service.get("port") or 0
     messages = names.port_number(port)
     if messages:

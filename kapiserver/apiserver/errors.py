@@ -2,6 +2,7 @@
 
     ServerError
     |-- BadRequest          400
+    |   `-- BadImpersonation    Impersonate-* headers without a user
     |-- Unauthorized        401
     |-- Forbidden           403
     |   `-- NotAuthorized   no authorizer allowed the request
@@ -47,6 +48,10 @@ class ServerError(Exception):
 
 class BadRequest(ServerError):
     """The request is malformed or contradicts itself."""
+
+
+class BadImpersonation(BadRequest):
+    """The Impersonate-* headers name no user."""
 
 
 class Unauthorized(ServerError):

@@ -88,6 +88,8 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
     non_resource = RequestInfo(
         path=path, verb=method.lower(), is_long_running=path.startswith(_PROFILES)
     )
+    if "//" in path.rstrip("/"):  # no path of a resource has an empty step
+        return non_resource
     parts = [part for part in path.split("/") if part]
     if not parts or parts[0] not in ("api", "apis"):
         return non_resource

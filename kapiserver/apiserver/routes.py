@@ -152,6 +152,19 @@ PATHS: dict[str, PathHandler] = {
 
 
 async def _handle_path(server: Server, request: Request) -> AnyResponse:
+    if "//" in request.path.rstrip("/"):
+        return _unknown_path(server, request.path)
     first_segment = request.path.strip("/").partition("/")[0]
     handle = PATHS.get(first_segment) or server.paths.get(request.path)
     return await handle(server, request) if handle is not None else page_not_found()
+
+
+def _unknown_path(server: Server, path: str) -> AnyResponse:
+    """Return the response to a path with an empty step. Raises UnknownResource below /api/ and the
+    built-in groups, as go-restful has it."""
+    prefix, _, rest = path[1:].partition("/")
+    group = rest.partition("/")[0]
+    groups = {each.name for each in server.scheme.declared_groups if each.name}
+    if rest and (prefix == "api" or (prefix == "apis" and group in groups)):
+        raise UnknownResource
+    return page_not_found()

@@ -24,11 +24,13 @@ from kapiserver.apiserver.errors import (
     BadRequest,
     MethodNotAllowed,
     MethodNotSupported,
+    UnknownGroup,
     UnknownResource,
 )
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.object_store import ResourceStore
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
@@ -162,11 +164,17 @@ _ALL_NAMESPACES_VERBS = ("list", "watch")
 def _verbs(
     info: RequestInfo, resource: Resource, subresource_verbs: Collection[str] | None
 ) -> Collection[str]:
-    """Return the verbs that a path allows. Raises UnknownResource if there is no such path."""
+    """Return the verbs that a path allows. Raises UnknownResource if there is no such path; of a
+    custom kind, UnknownGroup, and NotFound for a subresource."""
     is_all_namespaces = resource.namespaced and not info.namespace
-    if info.is_item and is_all_namespaces:
-        raise UnknownResource
-    if not resource.namespaced and info.namespace and resource.name != "namespaces":
+    is_other_scope = not resource.namespaced and info.namespace and resource.name != "namespaces"
+    if resource.definition:  # kube-apiserver routes these by verb
+        is_other_verb = info.is_item or info.verb not in _ALL_NAMESPACES_VERBS
+        if is_other_scope or (is_all_namespaces and is_other_verb):
+            raise UnknownGroup
+        if info.subresource and subresource_verbs is None:
+            raise NotFound(resource=resource.name, group=resource.group, name=info.name)
+    if is_other_scope or (info.is_item and is_all_namespaces):
         raise UnknownResource
     if info.subresource:
         if subresource_verbs is None:

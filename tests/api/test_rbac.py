@@ -70,7 +70,6 @@ NEW = [
         'roleRef.kind: Unsupported value: "Odd": supported values: "Role", "ClusterRole"'
     ]),
     ("rolebindings", BINDING, "subjects/0/name", "", [
-        'subjects[0].name: Invalid value: "": user name cannot be empty',
         "subjects[0].name: Required value",
     ]),
     ("rolebindings", BINDING, "subjects/0/kind", "Odd", [

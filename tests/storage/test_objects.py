@@ -338,7 +338,7 @@ def test_update_with_another_uid_conflicts() -> None:
                 await put(store, name, "data", to={}, **more)
             assert str(caught.value) == (
                 f'Operation cannot be fulfilled on configmaps "{name}": StorageError: invalid '
-                f"object, Code: 4, Key: /registry/configmaps/default/{name}, ResourceVersion: 0, "
+                f"object, Code: 4, Key: /configmaps/default/{name}, ResourceVersion: 0, "
                 "AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in "
                 f"object meta: {uid}"
             )

@@ -202,6 +202,7 @@ def validate_priority_level(obj: Tree) -> Iterator[FieldError]:
             yield forbidden(_SPEC / "limited", "must be nil if the type is not Limited")
         if exempt is not None:
             yield from _validate_shares(exempt, _SPEC / "exempt")
+            yield from _validate_lendable(exempt, _SPEC / "exempt")
     elif type_ == "Limited":
         if exempt is not None:
             yield forbidden(_SPEC / "exempt", "must be nil if the type is Limited")
@@ -227,34 +228,42 @@ def _validate_mandatory_level(name: str, spec: Tree) -> Iterator[FieldError]:
 
 
 def _validate_shares(level: Tree, path: Path) -> Iterator[FieldError]:
-    shares, lendable = level.get("nominalConcurrencyShares") or 0, level.get("lendablePercent") or 0
+    shares = level.get("nominalConcurrencyShares") or 0
     if shares < 0:
         yield invalid(path / "nominalConcurrencyShares", shares, "must be a non-negative integer")
+
+
+def _validate_lendable(level: Tree, path: Path) -> Iterator[FieldError]:
+    lendable = level.get("lendablePercent") or 0
     if not 0 <= lendable <= 100:
         yield invalid(path / "lendablePercent", lendable, names.inclusive_range(0, 100))
 
 
 def _validate_limited(level: Tree, path: Path) -> Iterator[FieldError]:
     yield from _validate_shares(level, path)
+    yield from _validate_response(level.get("limitResponse") or {}, path / "limitResponse")
+    yield from _validate_lendable(level, path)
     borrowing_limit = level.get("borrowingLimitPercent")
     if borrowing_limit is not None and borrowing_limit < 0:
         detail = "if specified, must be a non-negative integer"
         yield invalid(path / "borrowingLimitPercent", borrowing_limit, detail)
-    response, response_path = level.get("limitResponse") or {}, path / "limitResponse"
+
+
+def _validate_response(response: Tree, path: Path) -> Iterator[FieldError]:
     queuing = response.get("queuing")
     match response.get("type"):
         case "Reject":
             if queuing is not None:
                 detail = "must be nil if limited.limitResponse.type is not Limited"
-                yield forbidden(response_path / "queuing", detail)
+                yield forbidden(path / "queuing", detail)
         case "Queue":
             if queuing is None:
                 detail = "must not be empty if limited.limitResponse.type is Limited"
-                yield missing(response_path / "queuing", detail)
+                yield missing(path / "queuing", detail)
             else:
-                yield from _validate_queuing(queuing, response_path / "queuing")
+                yield from _validate_queuing(queuing, path / "queuing")
         case type_:
-            yield from validate_enum(type_, ("Queue", "Reject"), response_path / "type")
+            yield from validate_enum(type_, ("Queue", "Reject"), path / "type")
 
 
 def _validate_queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:

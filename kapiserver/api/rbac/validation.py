@@ -126,8 +126,6 @@ def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
         if group:
             yield not_supported(path / "apiGroup", group, ("",))
     elif kind in ("Group", "User"):
-        if not name:
-            yield invalid(path / "name", "", f"{kind.lower()} name cannot be empty")
         if group != _GROUP:
             yield not_supported(path / "apiGroup", group, (_GROUP,))
     else:

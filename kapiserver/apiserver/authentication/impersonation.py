@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kapiserver.api.go_format import quote
 from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.errors import BadImpersonation
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import (
     ANONYMOUS,
@@ -79,8 +79,8 @@ def service_account_of(user: str) -> tuple[str, str] | None:
 
 
 def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
-    """Return the values of the Impersonate-* headers, None without them. Raises BadRequest for
-    groups, a uid or extra fields without a user."""
+    """Return the values of the Impersonate-* headers, None without them. Raises
+    BadImpersonation for groups, a uid or extra fields without a user."""
     if _PREFIX not in " ".join(headers).lower():  # one look at all names: most requests have none
         return None
     values: dict[str, list[str]] = {}
@@ -100,7 +100,9 @@ def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
         },
     )
     if not impersonation.user:
-        raise BadRequest(f"requested {_go_user(impersonation)} without impersonating a user name")
+        raise BadImpersonation(
+            f"requested {_go_user(impersonation)} without impersonating a user name"
+        )
     return impersonation
 
 

@@ -53,7 +53,7 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
         documents.prepare_v2_after(server.custom_resources.subscribe, server.clock)
     document = await _find_document(documents, merged, version, path)
     if document is None:
-        return page_not_found()
+        return Response(status=404, media_type="") if version == "v3" else page_not_found()
     if version == "v3" and not path:
         return _document_response(request, document, _JSON)
     media = _negotiate(request, version)

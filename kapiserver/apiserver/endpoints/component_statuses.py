@@ -30,7 +30,7 @@ async def get_or_list(server: Server, request: Request, target: Target) -> AnyRe
 
 async def _get(server: Server, _request: Request, target: Target) -> Tree:
     if target.key.name != STORE:
-        raise NotFound(resource="componentstatuses", group="", name=target.key.name)
+        raise NotFound(resource="componentstatus", group="", name=target.key.name)
     return await _store_status(server)
 
 

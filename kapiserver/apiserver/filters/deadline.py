@@ -7,7 +7,7 @@ k8s.io/apiserver.
 from __future__ import annotations
 
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.durations import parse_duration
+from kapiserver.apiserver.durations import duration_problem, parse_duration
 from kapiserver.apiserver.errors import BadRequest, RequestTimeout
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -30,11 +30,10 @@ def apply_deadline(server: Server, next_handler: Handler) -> Handler:
 
 
 def seconds_of(text: str, limit: float) -> float:
-    """Return the seconds that a request may take: its `timeout`, at most the server's limit.
-    Raises BadRequest."""
-    seconds = parse_duration(text)
+    """Return the seconds that a request may take: its `timeout`, at most the server's limit, which
+    holds for times below zero, too. Raises BadRequest."""
+    seconds = parse_duration(text.removeprefix("-"))
     if seconds is None:
-        raise BadRequest(
-            f'invalid timeout specified in the request URL - time: invalid duration "{text[:64]}"'
-        )
-    return min(seconds, limit) or limit
+        problem = duration_problem(text[:64])
+        raise BadRequest(f"invalid timeout specified in the request URL - {problem}")
+    return limit if text.startswith("-") else min(seconds, limit) or limit

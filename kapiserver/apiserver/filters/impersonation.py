@@ -17,7 +17,8 @@ from kapiserver.apiserver.response import AnyResponse
 
 
 def impersonate(server: Server, next_handler: Handler) -> Handler:
-    """Replace the user of requests with Impersonate-* headers. Raises BadRequest, Forbidden."""
+    """Replace the user of requests with Impersonate-* headers. Raises BadImpersonation,
+    Forbidden."""
     constrained = GATE in server.config.features.feature_gates
 
     def handle(request: Request) -> Awaitable[AnyResponse]:

@@ -12,7 +12,13 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.corrupt_objects import GATE, status_without_gate
 from kapiserver.apiserver.endpoints.responses import status_response
-from kapiserver.apiserver.errors import NotAuthorized, RequestTimeout, TooManyRequests, status_of
+from kapiserver.apiserver.errors import (
+    BadImpersonation,
+    NotAuthorized,
+    RequestTimeout,
+    TooManyRequests,
+    status_of,
+)
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.filters.metrics import labels_of
 from kapiserver.apiserver.request import Request
@@ -64,6 +70,6 @@ def error_response(server: Server, request: Request, error: Exception) -> Respon
         message = "This request caused apiserver to panic. Look in the logs for details."
         tree = status(code=500, reason="InternalError", message=message)
     response = status_response(server, request, tree)
-    if isinstance(error, NotAuthorized):
+    if isinstance(error, NotAuthorized | BadImpersonation):
         response.headers.append(("X-Content-Type-Options", "nosniff"))
     return response

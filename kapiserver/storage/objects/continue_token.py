@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import re
 import struct
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ _NONCE_BYTES = 12
 _MAX_TOKEN_LENGTH = 8192
 """Longer tokens are rejected."""
 _VERSION = 1
+_NO_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 _HEADER = struct.Struct(">Bq")
 
 
@@ -70,6 +72,10 @@ class ContinueTokenCodec:
 
         if len(text) > _MAX_TOKEN_LENGTH:
             raise BadToken("continue key is not valid: too long")
+        other = _NO_BASE64.search(text)
+        if other is not None or len(text) % 4 == 1:
+            at = other.start() if other is not None else len(text) - 1
+            raise BadToken(f"continue key is not valid: illegal base64 data at input byte {at}")
         try:
             encrypted = base64.b64decode(
                 text + "=" * (-len(text) % 4), altchars=b"-_", validate=True

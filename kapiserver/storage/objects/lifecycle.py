@@ -269,8 +269,9 @@ def check_update_preconditions(
     )
     for field, requested, actual in checks:
         if requested is not None and requested != actual:
+            key = path[path.index(f"/{resource.prefix}/") :]  # without the root
             detail = (
-                f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+                f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
                 f"AdditionalErrorMsg: Precondition failed: {field} in precondition: {requested}, "
                 f"{field} in object meta: {actual}"
             )

@@ -112,9 +112,7 @@ def _validate_webhook(webhook: Tree, effects: Sequence[str], path: Path) -> Iter
     reinvocation = webhook.get("reinvocationPolicy")
     if reinvocation is not None and reinvocation not in REINVOCATION_POLICIES:
         yield not_supported(path / "reinvocationPolicy", reinvocation, REINVOCATION_POLICIES)
-    yield from validate_client_config(
-        webhook.get("clientConfig") or {}, path / "clientConfig", is_declared=True
-    )
+    yield from validate_client_config(webhook.get("clientConfig") or {}, path / "clientConfig")
 
 
 def _validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:

@@ -162,14 +162,34 @@ def _versions(spec: Tree, old: Tree | None) -> Iterator[FieldError]:
             version, _version_specific_fields(versions), version_path, version, old
         )
     if len({version["name"] for version in versions}) < len(versions):
-        yield invalid(path, versions, "must contain unique version names")
+        yield invalid(path, _go_versions(versions), "must contain unique version names")
     if sum(bool(version["storage"]) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield invalid(path, spec.get("versions"), detail)
+        yield invalid(path, _go_versions(versions) or spec.get("versions"), detail)
     # The internal type has the name of the first version a second time.
     for version in versions[:1]:
-        if problems := names.dns1035_label(version["name"]):
+        if version["name"] and (problems := names.dns1035_label(version["name"])):
             yield invalid(_SPEC / "version", version["name"], ",".join(problems))
+
+
+def _go_versions(versions: list[Tree]) -> list[Tree]:
+    """Return versions as Go's JSON prints the internal structs, which lack what all versions have
+    in common. The fields of schemas keep their names."""
+    specific = _version_specific_fields(versions)
+    return [
+        {
+            "Name": version["name"],
+            "Served": version["served"],
+            "Storage": version["storage"],
+            "Deprecated": version.get("deprecated") or False,
+            "DeprecationWarning": version.get("deprecationWarning"),
+            **{
+                name[0].upper() + name[1:]: version.get(name) if name in specific else None
+                for name in _HOISTED_FIELDS
+            },
+        }
+        for version in versions
+    ]
 
 
 def _version_specific_fields(versions: list[Tree]) -> set[str]:

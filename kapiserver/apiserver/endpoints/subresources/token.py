@@ -94,6 +94,7 @@ async def create_token(
     sign = functools.partial(tokens.sign, account, bound, spec["audiences"], seconds, extend=extend)
     issued = await server.offloader.run(body.cost, sign)
     caller.audit.annotations[ISSUED_CREDENTIAL_ID] = f"JTI={issued.id}"
+    metadata_of(token_request)["uid"] = server.stores.identifiers.uid()
     _complete(token_request, issued.text, now)
     return token_request
 

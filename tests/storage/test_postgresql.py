@@ -430,8 +430,8 @@ async def test_slow_statements(opened: Open, tables: str, monkeypatch: pytest.Mo
                 await view.create("/a/x", b"")
             assert not isinstance(raised.value, OutcomeUnknown)
         monkeypatch.setattr(connections, "STATEMENT_SECONDS", 60)
-        monkeypatch.setattr(connector, "CALL_SECONDS", 0.2)
         async with opened() as silent, admin.transaction():
+            monkeypatch.setattr(connector, "CALL_SECONDS", 0.2)
             await admin.execute(f"SELECT * FROM {tables}.state FOR UPDATE")
             with pytest.raises(OutcomeUnknown, match="no answer in time"):
                 await silent.create("/a/y", b"")

@@ -159,7 +159,6 @@ class WriteSession(Session):
         self._rows, self._error = [], None  # an error refers to the frames of the call
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the call with the error that PostgreSQL has sent before."""
-        if self._error is not None and self._answer is not None and not self._answer.done():
-            self._answer.set_exception(self._error)
-        super().connection_lost(exc)
+        """End the call. An error that PostgreSQL has sent before does not say whether the statement
+        was committed, because PostgreSQL was not ready for another one."""
+        super().connection_lost(exc or self._error)

@@ -216,7 +216,9 @@ class Work:
         if variation is not None and variation.is_valid and runner.steps:
             text = variation.to_text()
             if text not in self._fresh:
-                steps = varied_steps(runner.steps, variation, expectation.objects[variation.object])
+                changing = self._lessons.facts.steps_changing(variation.object)
+                obj = expectation.objects[variation.object]
+                steps = varied_steps(runner.steps, changing, variation, obj)
                 history = await runner.run(Assignment(plan=PLAIN, pace=pace, steps=steps))
                 if history.refused:
                     return _Performance(None)

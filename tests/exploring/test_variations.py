@@ -9,7 +9,7 @@ import pytest
 from kapiserver.exploring.history import History
 from kapiserver.exploring.planning.plans import Plan
 from kapiserver.exploring.planning.variations import make_variations, variation_of, varied_steps
-from kapiserver.exploring.steps import Apply, Settle
+from kapiserver.exploring.steps import Apply, Patch, Scale, Settle, Target
 from tests.exploring.histories import Builder, Tree, ref
 
 DB = ref("databases.example.com", "db")
@@ -86,13 +86,19 @@ def test_nonsense_is_not_valid() -> None:
 
 
 def test_fresh_installation() -> None:
-    """The step that applies the object applies the varied one."""
-    obj = database(x=1)
-    steps = [Apply((obj,), "default"), Settle()]
-    injections = make_variations([definition(x={"type": "integer"})], created(obj))
+    """The step that applies the object applies the varied one, with what later steps would have
+    changed of its specification; these steps change the rest."""
+    obj, final = database(x=0), database(x=1, y=2)
+    target, other = Target("database", "db", "default"), Target("database", "other", "default")
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    patched = Patch(target, {"spec": {"x": 1}, **labels})
+    steps = [Apply((obj,), "default"), Settle(), patched, Scale(target, 3), Scale(other, 3)]
+    injections = make_variations([definition(x={"type": "integer"})], created(final))
     variation = variation_of(Plan((injections[0],)))
     assert variation is not None
-    assert varied_steps(steps, variation, obj) == (Apply((database(x=2),), "default"), Settle())
+    assert varied_steps(steps, {0, 2, 3}, variation, final) == (
+        Apply((database(x=2, y=2),), "default"), Settle(), Patch(target, labels), Scale(other, 3),
+    )  # fmt: skip
 
 
 def test_objects_that_the_workload_does_not_apply() -> None:

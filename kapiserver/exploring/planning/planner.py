@@ -107,6 +107,14 @@ class Facts(Struct, frozen=True, kw_only=True):
         """Return the index of the step at a position, -1 before the first one."""
         return _step_at(self.steps, position)
 
+    def steps_changing(self, reference: ObjectRef) -> set[int]:
+        """Return the indices of the steps in which the workload writes an object."""
+        return {
+            self.step_at(commit.position)
+            for commit in self.history.commits
+            if commit.actor == WORKLOAD and commit.object == reference
+        }
+
     @property
     def watched(self) -> list[str]:
         """The resources that the operator watches, in the order in which it began."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree
 from kapiserver.exploring.history import WORKLOAD, History, ObjectRef
 from kapiserver.exploring.planning.plans import Injection, Plan, step_point
 from kapiserver.exploring.planning.variation import Variation, parse_variation
-from kapiserver.exploring.steps import Apply, Step
+from kapiserver.exploring.steps import Apply, Patch, Scale, Step
 
 MAX_DEPTH = 6
 """Depth of the properties that are changed."""
@@ -148,18 +148,34 @@ def _texts(schema: Tree, value: Any) -> Iterator[str]:
     yield ""
 
 
-def varied_steps(steps: Sequence[Step], variation: Variation, obj: Tree) -> tuple[Step, ...]:
-    """Return the steps of a fresh installation of the varied object."""
+def varied_steps(
+    steps: Sequence[Step], changing: Collection[int], variation: Variation, obj: Tree
+) -> tuple[Step, ...]:
+    """Return the steps of a fresh installation of the varied object: what the workload applies has
+    its specification from the beginning.
+
+    changing    the indices of the steps in which the workload writes the object
+    obj         the object at the end of a plain run
+    """
+    changed = variation.changed(obj)
+    spec = {"spec": changed["spec"]} if "spec" in changed else {}
     varied: list[Step] = []
-    for step in steps:
+    for index, step in enumerate(steps):
         if isinstance(step, Apply) and _applies(step, obj):
             objects = tuple(
-                variation.changed(item) if _is_same(item, obj) else item for item in step.objects
+                _without_spec(item) | spec if _is_same(item, obj) else item for item in step.objects
             )
             varied.append(Apply(objects, step.namespace))
-        else:
+        elif index not in changing or not isinstance(step, Patch | Scale):
             varied.append(step)
+        elif isinstance(step, Patch):
+            rest = _without_spec(step.patch)
+            varied += [Patch(step.target, rest)] if rest else []
     return tuple(varied)
+
+
+def _without_spec(tree: Tree) -> Tree:
+    return {name: value for name, value in tree.items() if name != "spec"}
 
 
 def _applies(step: Step, obj: Tree) -> bool:

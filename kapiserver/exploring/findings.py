@@ -77,3 +77,8 @@ class Exploration(Struct, kw_only=True):
     def failed(self) -> int:
         """The number of plans that failed; the plain runs, which may fail too, are no plan."""
         return sum(bool(finding.plan.injections) for finding in self.findings)
+
+    @property
+    def passed(self) -> int:
+        """The number of plans that never failed, of those whose points came."""
+        return self.done - self.failed - self.unreached - self.unrepeated

@@ -393,6 +393,8 @@ class Metrics:
         )
         self.storage_seconds: Histogram[StorageLabels] = Histogram(REQUEST_SECONDS)
         self.storage_errors: Counter[StorageLabels] = Counter()
+        self.storage_operations = 0
+        """How many operations of the store have ended since the start."""
         self.workqueues = WorkQueueMetrics()
         self.controllers = ControllerMetrics()
         self.unavailable_api_services: Gauge[str] = Gauge(limit=MAX_USER_SERIES)
@@ -421,6 +423,7 @@ class Metrics:
             resource = resource_at(path)
             group, name = (resource.group, resource.name) if resource is not None else ("", "")
             labels = StorageLabels(operation, group, name)
+            self.storage_operations += 1
             self.storage_seconds.observe(labels, seconds)
             if failed:
                 self.storage_errors.add(labels)

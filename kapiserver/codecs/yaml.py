@@ -140,7 +140,7 @@ def _library() -> Any:
 
 
 class _Node(Struct):
-    """A complete value with its number of nodes and of nesting levels."""
+    """A value with an anchor, with its number of nodes and of nesting levels."""
 
     value: Value
     nodes: int = 1
@@ -151,7 +151,7 @@ class _OpenCollection(Struct):
     """A mapping or sequence whose end has not been read yet."""
 
     anchor: str | None
-    items: list[_Node] | None
+    items: list[Value] | None
     """The items of a sequence; None for a mapping."""
     entries: dict[str, Value] = field(default_factory=dict)
     merges: list[Value] = field(default_factory=list)
@@ -180,10 +180,16 @@ def _read_documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[YAMLD
 def parse_events(data: bytes) -> Iterator[Any]:
     """Yield PyYAML's events of a text. Raises Malformed, UnicodeError."""
     yaml = _library()
+    loader = None
     try:
-        yield from yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(data)
+        while (event := loader.get_event()) is not None:
+            yield event
     except yaml.YAMLError as error:
         raise Malformed(_go_error_message(error)) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
 
 
 def _go_error_message(error: Any) -> str:
@@ -220,38 +226,38 @@ class _DocumentBuilder:
         if name == "ScalarEvent":
             self._scalar(event)
         elif name == "AliasEvent":
-            self._add_node(self._alias(event.anchor), event)
+            node = self._alias(event.anchor)
+            self._add(node.value, event, node.nodes, node.height)
         elif name in ("MappingStartEvent", "SequenceStartEvent"):
             if len(self._open) >= MAX_DEPTH:
                 raise Malformed(_TOO_DEEP)
-            items: list[_Node] | None = [] if name == "SequenceStartEvent" else None
+            items: list[Value] | None = [] if name == "SequenceStartEvent" else None
             self._open.append(_OpenCollection(event.anchor, items))
         elif name in ("MappingEndEvent", "SequenceEndEvent"):
             collection = self._open.pop()
-            node = _Node(_finish_collection(collection), collection.nodes, collection.height + 1)
-            self._set_anchor(collection.anchor, node)
-            self._add_node(node, event)
+            value, height = _finish_collection(collection), collection.height + 1
+            if collection.anchor is not None:
+                self._anchors[collection.anchor] = _Node(value, collection.nodes, height)
+            self._add(value, event, collection.nodes, height)
 
     def _scalar(self, event: Any) -> None:
-        merging = event.value == MERGE_KEY and event.implicit[0] and self._expects_key()
-        if event.tag is not None and event.tag != "!":
-            value = resolve_tagged(event.tag, event.value)
-        else:
-            value = resolve(event.value) if event.implicit[0] and not event.style else event.value
-        if merging:
+        value, is_plain = event.value, event.implicit[0]
+        if is_plain and value == MERGE_KEY and self._expects_key():
             self._open[-1].merging = True
             self._open[-1].key = MERGE_KEY
             return
-        node = _Node(_to_json_scalar(value))
-        self._set_anchor(event.anchor, node)
-        self._add_node(node, event)
+        if event.tag is not None and event.tag != "!":
+            value = resolve_tagged(event.tag, value)
+        elif is_plain and not event.style:
+            value = resolve(value)
+        if not isinstance(value, str):
+            value = _to_json_scalar(value)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Node(value)
+        self._add(value, event)
 
     def _expects_key(self) -> bool:
         return bool(self._open) and self._open[-1].items is None and self._open[-1].key is None
-
-    def _set_anchor(self, anchor: str | None, node: _Node) -> None:
-        if anchor is not None:
-            self._anchors[anchor] = node
 
     def _alias(self, anchor: str) -> _Node:
         if any(collection.anchor == anchor for collection in self._open):
@@ -271,35 +277,39 @@ class _DocumentBuilder:
             raise Malformed(_TOO_DEEP)
         return _Node(_copy(node.value), node.nodes, node.height)
 
-    def _add_node(self, node: _Node, event: Any) -> None:
+    def _add(self, value: Value, event: Any, nodes: int = 1, height: int = 0) -> None:
+        """Add a complete value, with its number of nodes and of nesting levels, to the collection
+        that is open."""
         if not self._open:
-            self.document.value = node.value
+            self.document.value = value
             return
         parent = self._open[-1]
-        parent.nodes += node.nodes
-        parent.height = max(parent.height, node.height)
+        parent.nodes += nodes
+        if height > parent.height:
+            parent.height = height
         if parent.items is not None:
-            parent.items.append(node)
+            parent.items.append(value)
         elif parent.key is None:
-            parent.key = _key_string(node.value)
+            parent.key = _key_string(value)
         elif parent.merging:
-            parent.merges.extend(_merge_sources(node.value))
+            parent.merges.extend(_merge_sources(value))
             parent.key, parent.merging = None, False
         else:
-            self._set_entry(parent, parent.key, node, event)
+            if parent.key in parent.entries:
+                self._note_duplicate(parent.key, event)
+            parent.entries[parent.key] = value
             parent.key = None
 
-    def _set_entry(self, parent: _OpenCollection, key: str, node: _Node, event: Any) -> None:
+    def _note_duplicate(self, key: str, event: Any) -> None:
         duplicates = self.document.duplicates
-        if key in parent.entries and len(duplicates) < MAX_STRICT_ERRORS:
+        if len(duplicates) < MAX_STRICT_ERRORS:
             line = event.start_mark.line + 1
             duplicates.append(f'  line {line}: key "{key}" already set in map')
-        parent.entries[key] = node.value
 
 
 def _finish_collection(collection: _OpenCollection) -> Value:
     if collection.items is not None:
-        return [node.value for node in collection.items]
+        return collection.items
     if not collection.merges:
         return _sorted_map(collection.entries)
     # The mapping's own entries win over merged ones, and earlier merges over later ones.

@@ -124,7 +124,7 @@ class TestServer(Controls):
         but those of RBAC. Raises ValueError for a name or a group that a token file cannot hold and
         if there are MAX_USERS, and RuntimeError for a server whose tokens are in a file of the
         test or whose clients are all administrators."""
-        if not self.token or self.ssl_context is None:
+        if not self.token or self.ca is None:
             raise RuntimeError(_NO_USERS)
         if not name or any(text != text.strip() or "," in text for text in (name, *groups)):
             raise ValueError(f"{name!r} with the groups {list(groups)} is no user of a token file")

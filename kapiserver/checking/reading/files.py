@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -82,7 +83,8 @@ def _read_folder(folder: Path, parents: tuple[tuple[int, int], ...]) -> Iterator
     """Yield the sources of a folder. `parents` identify the folders that contain it."""
     try:
         status = folder.stat()
-        entries = sorted(folder.iterdir())
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=attrgetter("name"))
     except OSError as error:
         yield _unreadable(folder, error)
         return
@@ -91,17 +93,25 @@ def _read_folder(folder: Path, parents: tuple[tuple[int, int], ...]) -> Iterator
         message = "the link leads to a folder that contains it; it is not followed"
         yield _finding(str(folder), "link-cycle", message)
         return
-    names = {entry.name: entry for entry in entries}
+    names = {entry.name for entry in entries}
     for name in KUSTOMIZATIONS:
         if name in names:
-            yield KustomizationFile(names[name])
+            yield KustomizationFile(folder / name)
             return
     for entry in entries:
-        if entry.is_dir():
-            if not entry.name.startswith("."):
-                yield from _read_folder(entry, (*parents, identity))
-        elif entry.suffix in SUFFIXES and not entry.name.startswith("."):
-            yield _read_file(entry)
+        if entry.name.startswith("."):
+            continue
+        if _is_folder(entry):
+            yield from _read_folder(folder / entry.name, (*parents, identity))
+        elif entry.name.endswith(SUFFIXES):
+            yield _read_file(folder / entry.name)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _read_file(path: Path) -> Source:

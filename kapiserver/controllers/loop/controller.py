@@ -136,11 +136,12 @@ class Controller(ControlLoop[Item]):
         """Whether nothing is left to do at this time of the clock: the informers have delivered all
         changes that they received, no item is queued or being reconciled, and the events are
         written. Items that wait for a delay or a retry do not count."""
-        return (
-            self.queue.is_idle
-            and all(each.is_current for each in self._informers.values())
-            and all(each.is_idle for each in self.context.background)
-        )
+        if not self.queue.is_idle:
+            return False
+        for informer in self._informers.values():
+            if not informer.is_current:
+                return False
+        return all(each.is_idle for each in self.context.background)
 
     async def wait_settled(self) -> None:
         """Wait until the controller is settled. Raises StorageError."""

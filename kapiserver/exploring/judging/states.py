@@ -35,20 +35,21 @@ _SETS = ("finalizers", "ownerReferences")
 def normal_state(objects: Mapping[ObjectRef, Tree], names: Names) -> dict[ObjectRef, Tree]:
     """Return the objects without what differs between runs. Objects whose names have the same
     pattern are numbered in the order of their contents."""
+    normal = {reference: names.normalise(reference) for reference in objects}
     texts = {
-        reference.name: names.normalise(reference).name
-        for reference in objects
-        if names.normalise(reference) != reference
+        reference.name: other.name for reference, other in normal.items() if other != reference
     }
     grouped: dict[ObjectRef, list[Tree]] = {}
     for reference, obj in objects.items():
         tree = _compared(normalised(obj, texts))
         _drop_other_annotation(tree)
         tree.get("metadata", {}).pop("generation", None)
-        grouped.setdefault(names.normalise(reference), []).append(tree)
+        grouped.setdefault(normal[reference], []).append(tree)
     state = {}
     for reference, trees in grouped.items():
-        for number, tree in enumerate(sorted(trees, key=repr), 1):
+        if len(trees) > 1:
+            trees.sort(key=repr)
+        for number, tree in enumerate(trees, 1):
             name = reference.name if number == 1 else f"{reference.name}#{number}"
             state[ObjectRef(reference.resource, reference.namespace, name)] = tree
     return state

@@ -7,7 +7,6 @@ say; then nothing is said to be on its way.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 
@@ -27,13 +26,15 @@ def is_in_flight() -> bool:
     """Whether a socket of this process has sent data that the other end has yet to receive."""
     if fcntl is None or not _QUICK_ACK:
         return False
-    files = _files()
-    if not any(map(_has_unacknowledged_data, files)):
+    unacknowledged = {file: _unacknowledged(file) for file in _files()}
+    senders = [file for file, size in unacknowledged.items() if size not in (None, _NOTHING)]
+    if not senders:
         return False
     # A socket acknowledges what it has received after up to 40 ms, and at once if it is told to.
-    for file in files:
-        _acknowledge(file)
-    return any(map(_has_unacknowledged_data, files))
+    for file, size in unacknowledged.items():
+        if size is not None:
+            _acknowledge(file)
+    return any(_unacknowledged(file) not in (None, _NOTHING) for file in senders)
 
 
 def _files() -> list[int]:
@@ -45,18 +46,21 @@ def _files() -> list[int]:
         return []
 
 
-def _has_unacknowledged_data(file: int) -> bool:
+def _unacknowledged(file: int) -> bytes | None:
+    """Return the number of bytes that the other end of a socket has yet to acknowledge, an int of
+    C; None for other files."""
     try:
-        return bool(fcntl.ioctl(file, termios.TIOCOUTQ, _NOTHING) != _NOTHING)
+        return fcntl.ioctl(file, termios.TIOCOUTQ, _NOTHING)
     except OSError:  # closed meanwhile, a socket that listens, or no socket
-        return False
+        return None
 
 
 def _acknowledge(file: int) -> None:
     """Send the acknowledgement that a socket has put off."""
-    with contextlib.suppress(OSError):  # no TCP, or closed meanwhile
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=file)
-        try:
-            connection.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
-        finally:
-            connection.detach()
+    connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, fileno=file)
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
+    except OSError:  # no TCP, or closed meanwhile
+        pass
+    finally:
+        connection.detach()

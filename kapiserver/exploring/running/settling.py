@@ -20,10 +20,10 @@ from kapiserver.testing.server import TestServer
 START_REST_SECONDS = 0.25
 """Time for which an instance that has just started must rest: client-go looks each 100 ms whether
 its caches are filled, and does nothing before."""
-FAILED_SECONDS = 3.0
-"""Time in which an operator must settle if it has logged an error of its program."""
 SHORT_REST_SECONDS = 0.01
 """Time in which an operator that has got an event is seen to work."""
+FAILED_SECONDS = 3.0
+"""Time in which an operator must settle if it has logged an error of its program."""
 BUSY_SECONDS = 10.0
 """Real time without activity after which an operator has settled although it computes."""
 
@@ -74,21 +74,24 @@ class Settling:
             if seconds > self._pace.settle or (seconds > FAILED_SECONDS and self.has_program_error):
                 self.is_endless = True
                 return False
-            quiet = self._pace.quiet
-            if self._instances.has_new:
-                quiet = max(quiet, START_REST_SECONDS)
-            if not await self.rest_until(quiet):
+            if self._has_work() or self._is_active():
+                await asyncio.sleep(POLL_SECONDS)
                 continue
             activity = self._tracer.activity
             # The server may have an event for the operator that it has not sent yet.
             await self._server.settle_async()
-            is_quiet = await self.rest_until(self._tracer.rested + SHORT_REST_SECONDS)
+            is_quiet = await self.rest_until(self._quiet_seconds())
             is_quiet = is_quiet and self._tracer.activity == activity
             if is_quiet and not await self._injector.on_quiet():
                 self._settled_at = activity
                 self._instances.has_new = False
                 return True
         return False
+
+    def _quiet_seconds(self) -> float:
+        """Return for how long the operator must have rested to have settled."""
+        quiet = max(self._pace.quiet, self._tracer.rested + SHORT_REST_SECONDS)
+        return max(quiet, START_REST_SECONDS) if self._instances.has_new else quiet
 
     def look_for_loops(self) -> bool:
         """Report whether the operator is in an endless loop, or the record of the run is full."""
@@ -123,6 +126,10 @@ class Settling:
         if not await self.rest_until(before + self._pace.quiet):
             await self.settle()
         return max(0.0, self._tracer.rested - before)
+
+    def _is_active(self) -> bool:
+        """Whether something has just happened, so that the operator may be about to work."""
+        return not self._is_idle_for(POLL_SECONDS)
 
     def _is_idle_for(self, seconds: float) -> bool:
         """Whether nothing has happened for so many real seconds."""

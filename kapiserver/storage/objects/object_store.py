@@ -231,10 +231,7 @@ class ResourceStore(ResourceReader):
     # Changing.
 
     async def update(
-        self,
-        key: ObjectKey,
-        change: UpdateFunc,
-        write: Write = DEFAULT_WRITE,
+        self, key: ObjectKey, change: UpdateFunc, write: Write = DEFAULT_WRITE
     ) -> WriteResult:
         """Update an object with an update function, as etcd3's GuaranteedUpdate. The function is
         called with the current object, and called again after a conflict.
@@ -245,13 +242,16 @@ class ResourceStore(ResourceReader):
         path = self._codec.path(key)
         await self._cache.wait_ready()
         races = write.dry_run or write.conditional
+        # The watch cache of a store of this process has every object whose write has ended, and the
+        # store refuses to create any other that exists.
+        must_read = self._kv.shared or not write.may_create
         with self._turns.turn(path) as turn:
             if not races:
                 await turn.take()
             entry = turn.newest(self._cache.get(path))
             is_latest = False
             while True:
-                if entry is None and not is_latest:
+                if entry is None and not is_latest and must_read:
                     entry, is_latest = await self._read(path), True
                 if entry is None and not write.may_create:
                     raise self._not_found(key.name)

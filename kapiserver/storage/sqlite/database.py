@@ -423,18 +423,25 @@ class Database:
     def _snapshot(self, revision: Revision | None) -> Iterator[Revision]:
         """Run several reads on one state of the store; yields the revision."""
         with translate_errors():
+            if self._path is None:  # nobody else can write
+                yield self._readable(revision)
+                return
             self._sql.execute("BEGIN")
             try:
-                newest = self.revision()
-                if revision is None:
-                    yield newest
-                else:
-                    if revision > newest:
-                        raise FutureRevision(revision, current=newest)
-                    self._check_not_compacted(revision)
-                    yield revision
+                yield self._readable(revision)
             finally:
                 self._sql.execute("ROLLBACK")
+
+    def _readable(self, revision: Revision | None) -> Revision:
+        """Return a revision that can be read, None for the newest. Raises Compacted,
+        FutureRevision."""
+        newest = self.revision() if self._newest is None else self._newest
+        if revision is None:
+            return newest
+        if revision > newest:
+            raise FutureRevision(revision, current=newest)
+        self._check_not_compacted(revision)
+        return revision
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -11,6 +11,9 @@ MAX_ROUNDS = 500
 """Rounds after which `settle` returns although a controller goes on writing."""
 TURNS = 10
 """Turns of the event loop without an operation on the store, after which no task is at work."""
+EMPTY_TURNS = 2
+"""Turns with nothing else to run, after which no task of a loop of asyncio is at work: the loop has
+looked for data of sockets between them."""
 QUIET_ROUNDS = 2
 WAITING_ROUNDS = 20
 """Quiet rounds after which the work of controllers waits for somebody else."""
@@ -23,16 +26,16 @@ async def settle(server: Server, controllers: ControllerManager) -> None:
     wait for a webhook or a client only for WAITING_ROUNDS."""
     kv, key = server.stores.kv, f"{server.config.store.key_root}/"
     offloader = server.offloader
-    quiet_rounds, operations = 0, _storage_operations(server)
+    quiet_rounds, operations = 0, server.metrics.storage_operations
     for _ in range(MAX_ROUNDS):
         before = operations
         await kv.get(key)  # the store answers in order: earlier operations have ended
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
+        # A task that waits for a client or a webhook needs more time than the tasks of the server.
+        await _let_tasks_run(EMPTY_TURNS if quiet_rounds < QUIET_ROUNDS else TURNS)
         is_quiet = not offloader.is_running  # a thread may load what the first write needs
         while offloader.is_running:
             await offloader.run_in_thread(_do_nothing, limited=False)
-        operations = _storage_operations(server)
+        operations = server.metrics.storage_operations
         is_quiet = is_quiet and operations == before + 1  # only the get above
         quiet_rounds = quiet_rounds + 1 if is_quiet else 0
         if quiet_rounds < QUIET_ROUNDS:
@@ -43,10 +46,16 @@ async def settle(server: Server, controllers: ControllerManager) -> None:
             quiet_rounds = 0
 
 
-def _storage_operations(server: Server) -> int:
-    """Return how many operations of the store have ended since the start."""
-    histogram = server.metrics.storage_seconds.values.values()
-    return sum(map(sum, [observations.counts for observations in histogram]))
+async def _let_tasks_run(empty_turns: int) -> None:
+    """Wait TURNS turns of the event loop, or so many with nothing else to run. Other loops than
+    those of asyncio do not say what they have to run."""
+    ready = getattr(asyncio.get_running_loop(), "_ready", True)
+    empty = 0
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+        empty = 0 if ready else empty + 1
+        if empty == empty_turns:
+            return
 
 
 def _do_nothing() -> None:

@@ -134,6 +134,8 @@ def _value(key: str, value: Any, names: dict[str, str]) -> Any:
 
 
 def _text(value: str) -> str:
+    if "-" not in value:  # as in none of the patterns
+        return value
     if _TIME.fullmatch(value):
         return "<time>"
     value = _PEM.sub("<certificate>", value)

@@ -37,6 +37,7 @@ class MemoryStore(EmbeddedStore):
         self._database = Database(None)
         self._expiries: dict[str, float] = {}
         """When keys expire, by key. Deleted keys stay until the next snapshot."""
+        self._last_snapshot: Snapshot | None = None
 
     async def open(self) -> None:
         """Open the store, which is empty."""
@@ -57,11 +58,16 @@ class MemoryStore(EmbeddedStore):
             self._expiries[key] = self._expiry.time_of(ttl)
 
     def snapshot(self) -> Snapshot:
-        """Return all keys, with their values and expiries."""
-        current = self._database.range("", "", 0, None)
-        keys = {item.key for item in current.items}
-        self._expiries = {key: at for key, at in self._expiries.items() if key in keys}
-        return Snapshot(current.revision, current.items, dict(self._expiries))
+        """Return all keys, with their values and expiries; the last snapshot if nothing was written
+        since."""
+        last = self._last_snapshot
+        if last is None or last.revision != self._revision:
+            current = self._database.range("", "", 0, None)
+            keys = {item.key for item in current.items}
+            self._expiries = {key: at for key, at in self._expiries.items() if key in keys}
+            last = Snapshot(current.revision, current.items, dict(self._expiries))
+            self._last_snapshot = last
+        return last
 
     def write_at_once(self, writes: Sequence[Write]) -> None:
         """Apply writes in one transaction, without waiting. Watches receive the event of each;

@@ -10,11 +10,13 @@ from kapiserver.controllers.manager import ControllerManager
 MAX_ROUNDS = 500
 """Rounds after which `settle` returns although a controller goes on writing."""
 TURNS = 10
-"""Turns of the event loop without an operation on the store, after which no task is at work."""
-EMPTY_TURNS = 2
-"""Turns with nothing else to run, after which no task of a loop of asyncio is at work: the loop has
-looked for data of sockets between them."""
+"""Turns of the event loop in a round, unless the loop has nothing left to run before."""
+IDLE_TURNS = 2
+"""Turns with nothing else to run, after which the loop has nothing left to run: between them it has
+looked whether sockets have data."""
 QUIET_ROUNDS = 2
+"""Rounds without an operation on the store after which no task is at work. One is enough if the
+loop has nothing left to run."""
 WAITING_ROUNDS = 20
 """Quiet rounds after which the work of controllers waits for somebody else."""
 
@@ -30,32 +32,35 @@ async def settle(server: Server, controllers: ControllerManager) -> None:
     for _ in range(MAX_ROUNDS):
         before = operations
         await kv.get(key)  # the store answers in order: earlier operations have ended
-        # A task that waits for a client or a webhook needs more time than the tasks of the server.
-        await _let_tasks_run(EMPTY_TURNS if quiet_rounds < QUIET_ROUNDS else TURNS)
+        is_idle = await run_ready_tasks(TURNS)
         is_quiet = not offloader.is_running  # a thread may load what the first write needs
         while offloader.is_running:
             await offloader.run_in_thread(_do_nothing, limited=False)
         operations = server.metrics.storage_operations
         is_quiet = is_quiet and operations == before + 1  # only the get above
         quiet_rounds = quiet_rounds + 1 if is_quiet else 0
-        if quiet_rounds < QUIET_ROUNDS:
+        if quiet_rounds < (1 if is_idle else QUIET_ROUNDS):
             continue
         if controllers.settled or quiet_rounds >= WAITING_ROUNDS:
             if not controllers.end_batches():
                 return
             quiet_rounds = 0
+        else:  # somebody else needs time to answer, such as a webhook
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
 
 
-async def _let_tasks_run(empty_turns: int) -> None:
-    """Wait TURNS turns of the event loop, or so many with nothing else to run. Other loops than
-    those of asyncio do not say what they have to run."""
+async def run_ready_tasks(turns: int) -> bool:
+    """Let the running loop do what is ready, for so many turns at most; report whether it has
+    nothing left to run. Only loops of asyncio say so."""
     ready = getattr(asyncio.get_running_loop(), "_ready", True)
-    empty = 0
-    for _ in range(TURNS):
+    idle_turns = 0
+    for _ in range(turns):
         await asyncio.sleep(0)
-        empty = 0 if ready else empty + 1
-        if empty == empty_turns:
-            return
+        idle_turns = 0 if ready else idle_turns + 1
+        if idle_turns == IDLE_TURNS:
+            return True
+    return False
 
 
 def _do_nothing() -> None:

@@ -19,6 +19,7 @@ from kapiserver.exploring.running.operators.operator_loop import Idleness, Opera
 from kapiserver.exploring.running.operators.programs import SAMPLE_SECONDS, Program
 from kapiserver.testing.fixtures.background import running_coroutine
 from kapiserver.testing.fixtures.environment import use_kubeconfig
+from kapiserver.testing.history.settling import run_ready_tasks
 from kapiserver.testing.loop_thread import LoopThread
 from kapiserver.testing.server import TestServer
 
@@ -151,17 +152,16 @@ class _Thread:
     async def rest(self, seconds: float) -> float:
         """Move the time of its loop to its next timer, if no response makes it work before. While a
         function runs in an executor, real time goes by."""
-        before = await self.idleness(0.0)
-        if before is None:
-            return 0.0
-        if before.executes:
-            loop = asyncio.get_running_loop()
-            start = loop.time()
-            await asyncio.sleep(min(seconds, SAMPLE_SECONDS))
-            return loop.time() - start
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        after = await self.idleness(seconds, before.wakes)
+        wakes = self._loop.wakes_of_wait
+        if wakes is None:
+            before = await self.idleness(0.0)
+            if before is None:
+                return 0.0
+            if before.executes:
+                return await _sleep(min(seconds, SAMPLE_SECONDS))
+            wakes = before.wakes
+        await run_ready_tasks(TURNS)
+        after = await self.idleness(seconds, wakes)
         return 0.0 if after is None else after.skipped
 
     async def idleness(
@@ -175,6 +175,14 @@ class _Thread:
         with contextlib.suppress(TimeoutError):
             return await asyncio.wait_for(future, limit)
         return None
+
+
+async def _sleep(seconds: float) -> float:
+    """Sleep; return for how long."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    await asyncio.sleep(seconds)
+    return loop.time() - start
 
 
 class _ErrorLog(logging.Handler):

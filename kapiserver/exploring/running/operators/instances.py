@@ -76,11 +76,14 @@ class Instances:
     async def rest(self, seconds: float) -> float:
         """Let a part of so many seconds of the programs' time go by. Return how much went by while
         all of them waited."""
-        programs = tuple(self._programs.values())
-        if not programs:
-            await asyncio.sleep(0)
-            return seconds
-        return min(await asyncio.gather(*(program.rest(seconds) for program in programs)))
+        match tuple(self._programs.values()):
+            case ():
+                await asyncio.sleep(0)
+                return seconds
+            case (program,):
+                return await program.rest(seconds)
+            case programs:
+                return min(await asyncio.gather(*(program.rest(seconds) for program in programs)))
 
     # Start and end.
 

@@ -25,7 +25,7 @@ Ts = TypeVarTuple("Ts")
 class Idleness(Struct, frozen=True):
     """The loop at a moment at which it was idle.
 
-    wakes       how often sockets have woken it
+    wakes       how often sockets and timers have woken it
     skipped     seconds by which its time was moved
     executes    whether a function runs in an executor; then the time is not moved
     """
@@ -44,14 +44,16 @@ class _Rest(Struct, frozen=True, eq=False):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Counts how often sockets wake the loop, and calls `on_idle` before it would wait; a true
-    result ends the wait."""
+    """Counts how often sockets and timers wake the loop, and calls `on_idle` before it would wait;
+    a true result ends the wait."""
 
     on_idle: Callable[[float | None], bool]
 
     def __init__(self) -> None:
         super().__init__()
         self.wakes = 0
+        self.is_waiting = False
+        """Whether the loop waits for sockets that receive, and for its next timer."""
         self._pipe: int | None = None
         """The file by which other threads wake the loop: asyncio registers it first."""
         self._sending: set[int] = set()
@@ -89,13 +91,17 @@ class _Selector(selectors.DefaultSelector):
         if not events and (timeout is None or timeout > 0):
             if not self._sending and self.on_idle(timeout):
                 return []
+            self.is_waiting = not self._sending
             events = super().select(timeout)
+            self.is_waiting = False
+            self.wakes += not events  # a timer ended the wait
         self.wakes += any(key.fd != self._pipe for key, _ in events)
         return events
 
 
 class OperatorLoop(ThreadLoop):
-    """An event loop whose time can be skipped; only `rest` is for other threads."""
+    """An event loop whose time can be skipped; only `rest` and `wakes_of_wait` are for other
+    threads."""
 
     def __init__(self) -> None:
         self._skipped = 0.0
@@ -121,6 +127,13 @@ class OperatorLoop(ThreadLoop):
 
     def _on_executed(self, _: object) -> None:
         self._executions -= 1
+
+    @property
+    def wakes_of_wait(self) -> int | None:
+        """How often sockets and timers have woken the loop before it began to wait; None if it does
+        not wait, or if a function runs in an executor."""
+        wakes = self._waker.wakes
+        return wakes if self._waker.is_waiting and not self._executions else None
 
     def rest(self, seconds: float, wakes: int | None = None) -> Future[Idleness]:
         """Return what the loop was like when it was idle the next time. If nothing has woken it

@@ -112,15 +112,16 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import asyncio
-
     from kapiserver.apiserver.serving.process.memory import collecting_rarely
-    from kapiserver.checking.check import check_reads
-    from kapiserver.checking.outputs import OUTPUTS as WRITERS
-    from kapiserver.checking.outputs import Report, count_text
-    from kapiserver.checking.reading.inputs import read_inputs
 
     with collecting_rarely():
+        import asyncio
+
+        from kapiserver.checking.check import check_reads
+        from kapiserver.checking.outputs import OUTPUTS as WRITERS
+        from kapiserver.checking.outputs import Report, count_text
+        from kapiserver.checking.reading.inputs import read_inputs
+
         inputs = read_inputs(options.paths)
         findings = asyncio.run(check_reads(inputs.reads, _check_options(options)))
     sys.stdout.write(WRITERS[options.output](Report(findings=findings, files=inputs.files)))

@@ -129,11 +129,7 @@ class ResourceStore(ResourceReader):
     # Creating.
 
     async def create(
-        self,
-        obj: Tree,
-        write: Write = DEFAULT_WRITE,
-        *,
-        namespace: str | None = None,
+        self, obj: Tree, write: Write = DEFAULT_WRITE, *, namespace: str | None = None
     ) -> WriteResult:
         """Create an object in the namespace of the request; None takes the object's own. The store
         may change `obj`. Raises AlreadyExists."""
@@ -197,12 +193,14 @@ class ResourceStore(ResourceReader):
             lifecycle.clear_resource_version(obj)
         await self._cache.wait_ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
-        encoded = await self._encode(cost, obj)
-        entry = self._codec.written_entry(path, encoded.value, _NOT_WRITTEN, encoded.tree)
+        # Controllers create what may exist: a read costs less than an encoding and a transaction.
+        is_cached = self._converting is None and self._cache.get(path) is not None
         try:
-            if dry_run:
+            if dry_run or is_cached:
                 await self._must_be_absent(path)
-            else:
+            encoded = await self._encode(cost, obj)
+            entry = self._codec.written_entry(path, encoded.value, _NOT_WRITTEN, encoded.tree)
+            if not dry_run:
                 await self._write(entry, self._kv.create(path, encoded.stored, ttl=self._ttl))
         except KeyExists:
             existing = self._cache.get(path)

@@ -70,3 +70,22 @@ def test_the_loop_is_not_idle_while_a_callback_is_ready(loop: OperatorLoop) -> N
     asyncio.run_coroutine_threadsafe(work(), loop)
     loop.rest(0.0).result(LIMIT)
     assert len(done) == 1000
+
+
+def test_a_waiting_loop_says_what_woke_it(loop: OperatorLoop) -> None:
+    """Timers wake the loop, requests to rest do not; while it works it says nothing."""
+
+    async def look() -> int | None:
+        return loop.wakes_of_wait
+
+    def wakes_of_wait() -> int:
+        while (wakes := loop.wakes_of_wait) is None:
+            time.sleep(0.001)
+        return wakes
+
+    assert asyncio.run_coroutine_threadsafe(look(), loop).result(LIMIT) is None
+    before = wakes_of_wait()
+    assert rest(loop, HOUR) == HOUR
+    assert wakes_of_wait() == before
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0.001), loop).result(LIMIT)
+    assert wakes_of_wait() > before

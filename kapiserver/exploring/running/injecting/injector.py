@@ -105,9 +105,10 @@ class Injector:
         """Steps of a workload that comes by HTTP."""
         self._meeting: Meeting | None = None
         """Where two instances that overlap write together."""
-        self._refused: dict[Injection, int] = {}
-        self._obstructed: Counter[Injection] = Counter()
-        """How many writes an obstacle has refused."""
+        self._refusals: list[Injection] = []
+        """The refusals that go on."""
+        self._refused: Counter[Injection] = Counter()
+        """How many requests each refusal and each obstacle has refused."""
         self._revisions: dict[Point, int] = {}
         """The revision of the store at each point at which a stale view may begin."""
         for request in earlier:
@@ -296,16 +297,15 @@ class Injector:
 
     def _refuse(self, point: Point, request: Request, http: HttpRequest) -> None:
         """Refuse a request, if a refusal begins or goes on. Raises the error of the response."""
-        for injection in self._take(point, "refuse"):
-            self._refused[injection] = 0
-        for injection in list(self._refused):
+        self._refusals += self._take(point, "refuse")
+        for injection in self._refusals[:]:
             repeated = parse_refusal(injection.argument)
             is_same_kind = injection.point.is_write == point.is_write
             if not is_same_kind or point.verb not in repeated.refusal.verbs:
                 continue
             self._refused[injection] += 1
             if self._refused[injection] >= repeated.times:
-                del self._refused[injection]
+                self._refusals.remove(injection)
             request.injected = injection.action
             raise repeated.refusal.error(http, request.object.name)
 
@@ -317,8 +317,8 @@ class Injector:
             kind = (injection.point.object.resource, injection.point.subresource)
             if kind == (request.object.resource, request.subresource):
                 request.injected = injection.action
-                self._obstructed[injection] += 1
-                if injection.argument == ONCE or self._obstructed[injection] == MAX_OBSTRUCTED:
+                self._refused[injection] += 1
+                if injection.argument == ONCE or self._refused[injection] == MAX_OBSTRUCTED:
                     http.on_complete(partial(self._end_soon, injection))
 
     def _end_soon(self, injection: Injection, _: HttpRequest) -> None:

@@ -56,8 +56,8 @@ ASK_SECONDS = 120.0
 MIN_BYTES = 512
 """Smaller parts of entries are not shared: the reference takes 64 bytes."""
 MIN_PUBLISHED_BYTES = 1 << 20
-MIN_PUBLISHED_PART = 16
-"""Less than this, or less than a sixteenth of all bytes, is not worth a segment."""
+MIN_PUBLISHED_PART = 64
+"""Less than this, or less than one 64th of all bytes, is not worth a segment."""
 MAX_SEGMENTS = 512
 """Each takes two file descriptors."""
 

@@ -28,6 +28,13 @@ def etcd() -> Iterator[Member]:
         yield member
 
 
+@pytest.fixture
+def own_etcd() -> Iterator[Member]:
+    """An etcd member of one test."""
+    with running_member() as member:
+        yield member
+
+
 def generations_of(name: str) -> list[Any]:
     """A parameter for each version of a program; all but the newest are slow tests."""
     numbered = enumerate(generations(name))

@@ -17,20 +17,13 @@ import pytest
 from tests.apiserver.aggregation.aggregationkit import Authority
 from tests.e2e.cluster import WATCH_TIMEOUT_SECONDS, call, open_response
 from tests.e2e.programs import Server, kubectls, run, start, stop
-from tests.storage.etcd_server import Member, running_member
+from tests.storage.etcd_server import Member
 
 GROUP = "/apis/resource.k8s.io/v1"
 CLASSES = f"{GROUP}/deviceclasses"
 """A resource that releases before 1.34 do not have in this version."""
 GATE = "--feature-gates=UnknownVersionInteroperabilityProxy=true"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-
-@pytest.fixture(scope="module")
-def etcd() -> Iterator[Member]:
-    """A member for the tests of this module; each has a prefix of its own."""
-    with running_member() as member:
-        yield member
 
 
 class Fleet:

@@ -15,14 +15,7 @@ import pytest
 
 from tests.e2e.cluster import CONFIGMAPS, Load, call, open_response
 from tests.e2e.programs import ROOT, Server, start, stop
-from tests.storage.etcd_server import Member, free_port, running_member
-
-
-@pytest.fixture
-def etcd() -> Iterator[Member]:
-    """A member of one test."""
-    with running_member() as member:
-        yield member
+from tests.storage.etcd_server import Member, free_port
 
 
 class Fleet:
@@ -72,9 +65,9 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, etcd: Member) -> Iterator[Fleet]:
+def fleet(tmp_path: Path, own_etcd: Member) -> Iterator[Fleet]:
     with ExitStack() as stack:
-        fleet = Fleet(tmp_path, etcd, stack)
+        fleet = Fleet(tmp_path, own_etcd, stack)
         yield fleet
         for server in fleet.servers:
             stop(server)
@@ -209,12 +202,12 @@ def check_objects(writer: Server, *readers: Server) -> None:
 
 
 @pytest.mark.slow
-def test_version_skew(tmp_path: Path, etcd: Member, earlier: tuple[str, ...]) -> None:
+def test_version_skew(tmp_path: Path, own_etcd: Member, earlier: tuple[str, ...]) -> None:
     """An earlier version of this server, this one, and this one with --emulated-version and
     --min-compatibility-version serve one etcd under load: each reads what the others write, and no
     acknowledged write is lost. Then the earlier one is upgraded."""
     with ExitStack() as stack:
-        fleet = Fleet(tmp_path, etcd, stack, one_port=False)
+        fleet = Fleet(tmp_path, own_etcd, stack, one_port=False)
         old = fleet.start(program=earlier)
         new = fleet.start()
         emulating = fleet.start("--emulated-version=1.36", "--min-compatibility-version=1.34")

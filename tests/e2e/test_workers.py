@@ -25,16 +25,9 @@ from tests.e2e.cluster import (
     workers,
 )
 from tests.e2e.programs import Server, kubectls, run, start, wait_for_log
-from tests.storage.etcd_server import Member, free_port, running_member
+from tests.storage.etcd_server import Member, free_port
 
 WORKERS = 2
-
-
-@pytest.fixture
-def own_etcd() -> Iterator[Member]:
-    """A member of one test."""
-    with running_member() as member:
-        yield member
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """The PostgreSQL store: several servers on one schema, broken connections, restarts and failovers,
-rights, and layouts. The contract is in test_kv.py."""
+and rights. The contract is in test_kv.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from kapiserver.storage.errors import (
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.postgresql import connections, connector, listener, write_queue
 from kapiserver.storage.postgresql.config import PostgresqlSettings
-from kapiserver.storage.postgresql.layout import LAYOUT
 from kapiserver.storage.postgresql.store import (
     EXPIRY_CHECK_SECONDS,
     PostgresqlStore,
@@ -347,45 +346,6 @@ async def test_servers_that_start_together(opened: Open) -> None:
         await one.create("/a/x", b"")
         for view in (two, three):
             assert (await view.get("/a/x")).item is not None
-
-
-async def test_layouts(opened: Open, tables: str) -> None:
-    """A newer layout and another program's tables are refused."""
-    await run_sql(f"CREATE SCHEMA {tables}")
-    await run_sql(f"CREATE TABLE {tables}.users (id int)")
-    with pytest.raises(Refused, match="tables of another program"):
-        async with opened():
-            pass
-    await run_sql(f"DROP TABLE {tables}.users")
-    async with opened():
-        await run_sql(f"UPDATE {tables}.layout SET version = $1", LAYOUT + 1)
-    with pytest.raises(Refused, match="newer kapiserver"):
-        async with opened():
-            pass
-
-
-async def test_an_older_layout(opened: Open, tables: str) -> None:
-    """The functions and the index of an older layout are replaced, and the objects stay; a server
-    that was open before goes on."""
-    async with opened() as older:
-        await older.create("/a/x", b"")
-        await run_sql(f"DROP FUNCTION {tables}.write_batch")
-        await run_sql(f"DROP INDEX {tables}.log_by_replaced_key")
-        await run_sql(f"CREATE INDEX log_by_key ON {tables}.log (key, revision DESC)")
-        await run_sql(f"UPDATE {tables}.layout SET version = 1")
-        async with opened() as view:
-            await view.create("/a/y", b"")
-            await older.create("/a/z", b"")
-            assert len((await view.range("/a/")).items) == 3
-    assert await run_sql(f"SELECT version FROM {tables}.layout") == [(LAYOUT,)]
-    indexes = await run_sql(
-        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = $1::regclass",
-        f"{tables}.log",
-    )
-    assert {str(name).partition(".")[2] for (name,) in indexes} == {
-        "log_pkey",
-        "log_by_replaced_key",
-    }
 
 
 async def test_a_changed_row_is_found(opened: Open, tables: str) -> None:

@@ -46,6 +46,9 @@ LAYOUT = 4
 _MIGRATION_LOCK = 0x6B617069  # "kapi"
 """The key of the advisory lock that servers which start at the same time take in turn."""
 
+_MIGRATION_SECONDS = 3600.0
+"""How long a step to a newer layout may take, which reads the whole log for a new index."""
+
 # CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even if there is nothing to do.
 _SCHEMA_EXISTS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)"
 _TABLES = """
@@ -176,7 +179,10 @@ async def update_layout(connection: asyncpg.Connection, schema: str) -> None:
     tables, or a role without rights to it, and the errors of asyncpg."""
     try:
         async with connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+            await connection.execute("SET LOCAL statement_timeout = 0")
+            await connection.execute(
+                "SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK, timeout=_MIGRATION_SECONDS
+            )
             await _update(connection, schema)
     except asyncpg.InsufficientPrivilegeError as error:
         role = await connection.fetchval("SELECT current_user")
@@ -199,7 +205,8 @@ async def _update(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
         await connection.execute(_TABLES.format(**names))
     if version < LAYOUT:
-        await connection.execute((_INDEX + _FUNCTIONS).format(**names))
+        statements = (_INDEX + _FUNCTIONS).format(**names)
+        await connection.execute(statements, timeout=_MIGRATION_SECONDS)
         await connection.execute(f"UPDATE {quoted(schema)}.layout SET version = {LAYOUT}")
 
 

@@ -8,8 +8,19 @@ Mirrors saveError of sigs.k8s.io/json.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kapiserver.api.scalar_types import StringList
-from kapiserver.api.types import ListOf, MapOf, Scalar, ScalarType, Shape, Type, Value
+from kapiserver.api.types import (
+    ListOf,
+    MapOf,
+    Scalar,
+    ScalarType,
+    Shape,
+    Type,
+    Value,
+    cached_in_type,
+)
 from kapiserver.codecs.errors import WrongValue
 from kapiserver.codecs.struct_decoder import (
     Context,
@@ -34,6 +45,12 @@ def first_error(type_: type[Type], value: Value) -> WrongValue | None:
     return walk.first
 
 
+@cached_in_type
+def _shapes(type_: type[Type]) -> Mapping[str, Shape]:
+    """Return the shapes of the fields of a struct by their names."""
+    return {flat.field.name: flat.field.shape for flat in type_.flat_fields()}
+
+
 class _Walk:
     """Visits values in their order. An error that ends the decoding is raised."""
 
@@ -48,7 +65,7 @@ class _Walk:
         if not isinstance(value, dict):
             self._save(wrong_struct_type(value, at, go_struct_name(type_)))
             return
-        fields = {flat.field.name: flat.field.shape for flat in type_.flat_fields()}
+        fields = _shapes(type_)
         for name, item in value.items():
             if name in fields and item is not None:
                 self._value(fields[name], item, at, (type_.__name__, name), None)

@@ -38,6 +38,10 @@ api = pytest.fixture(scope="module")(api_of_new_server)
             'metadata.name: Invalid value: "other.example.com": must be '
             'spec.names.plural+"."+spec.group',
         ),
+        (
+            {"metadata": {"name": "widgets.example.com", "generateName": "w"}},
+            'metadata.generateName: Invalid value: "w": must be spec.names.plural+"."+spec.group',
+        ),
         ({"group": "nodots"}, "should be a domain with at least one dot"),
         ({"scope": "Everywhere"}, 'spec.scope: Unsupported value: "Everywhere"'),
         ({"versions": [version(storage=False)]}, "must have exactly one version marked as storage"),

@@ -35,10 +35,12 @@ _SCOPES = ("Cluster", "Namespaced")
 
 def validate_definition(obj: Tree) -> Iterator[FieldError]:
     """Yield the errors of a new definition."""
-    name = obj["metadata"].get("name") or ""
     required_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
-    if name and name != required_name:
-        yield invalid(Path("metadata") / "name", name, 'must be spec.names.plural+"."+spec.group')
+    for field in ("generateName", "name"):
+        name = obj["metadata"].get(field) or ""
+        if name and name != required_name:
+            text = 'must be spec.names.plural+"."+spec.group'
+            yield invalid(Path("metadata") / field, name, text)
     yield from _spec(obj["spec"], None, _Options())
     yield from _accepted_names(obj)
     yield from _stored_versions(obj)

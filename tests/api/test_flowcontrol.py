@@ -41,6 +41,11 @@ LEVEL = defaulted(
 )
 
 NEW = [
+    ("prioritylevelconfigurations", LEVEL, "spec/limited/limitResponse/type", "x", [
+        'spec.limited.limitResponse.type: Unsupported value: "x": supported values: "Queue", '
+        '"Reject"',
+        "spec.limited.limitResponse.queuing: Forbidden",
+    ]),
     ("flowschemas", SCHEMA, "", GONE, []),
     ("flowschemas", SCHEMA, "spec/matchingPrecedence", 1, [
         "spec.matchingPrecedence: Invalid value: 1: only the schema named 'exempt' may have "

@@ -109,6 +109,10 @@ NEW = [
         'metadata.name: Invalid value: "x": must be `spec.version+"."+spec.group`: '
         '"v1.example.com"'
     ]),
+    ("apiservices", SERVICE, "metadata/generateName", "x", [
+        'metadata.generateName: Invalid value: "x": must be `spec.version+"."+spec.group`: '
+        '"v1.example.com"'
+    ]),
     ("apiservices", SERVICE, "spec/versionPriority", 0, [
         "spec.versionPriority: Invalid value: 0: must be positive and less than 1000"
     ]),

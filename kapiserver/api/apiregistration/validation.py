@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.accessors import name_of, value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.common import validate_format, validate_required
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported_in_order, required
 from kapiserver.api.types import Tree
@@ -21,10 +21,12 @@ def validate_api_service(obj: Tree) -> Iterator[FieldError]:
     """Validate a new or updated API service."""
     spec = obj.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
-    expected_name, name = f"{version}.{group}", name_of(obj)
-    if name and name != expected_name and not names.path_segment(name):
-        detail = f'must be `spec.version+"."+spec.group`: "{expected_name}"'
-        yield invalid(Path("metadata") / "name", name, detail)
+    expected_name = f"{version}.{group}"
+    for part in ("generateName", "name"):
+        name = obj["metadata"].get(part) or ""
+        if name and name != expected_name and not names.path_segment(name):
+            detail = f'must be `spec.version+"."+spec.group`: "{expected_name}"'
+            yield invalid(Path("metadata") / part, name, detail)
     if not group and version != "v1":
         detail = "only v1 may have an empty group and it better be legacy kube"
         yield required(_SPEC / "group", detail)

@@ -184,7 +184,7 @@ def _check_list(node: ListNode, value: Value, path: str, errors: list[str]) -> N
                 step = _item_step(node, item, index)
             except SchemaMismatch as error:
                 errors.append(f"{path}: {error}")
-                continue
+                return  # as structured-merge-diff does
             item_path = path + format_step(step)
             if step in seen_steps:
                 errors.append(f"{path}: duplicate entries for key {format_step(step)}")

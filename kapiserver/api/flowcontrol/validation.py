@@ -264,6 +264,8 @@ def _validate_response(response: Tree, path: Path) -> Iterator[FieldError]:
                 yield from _validate_queuing(queuing, path / "queuing")
         case type_:
             yield from validate_enum(type_, ("Queue", "Reject"), path / "type")
+            if type_ and queuing is not None:
+                yield forbidden(path / "queuing", "")
 
 
 def _validate_queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:

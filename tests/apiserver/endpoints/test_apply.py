@@ -325,3 +325,12 @@ def test_resource_version_is_a_precondition(api, apply):
     assert apply(tree).status == 409
     tree["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"]
     assert apply(tree).status == 200
+
+
+def test_items_that_are_no_objects(apply, apps):
+    """The first item of a list by keys that is no object ends the check of the list."""
+    config = deployment()
+    config["spec"]["template"]["spec"]["containers"] = [1, {"name": "a", "oops": 1}]
+    response = apply(config, path=f"{apps}/deployments/d")
+    text = ".spec.template.spec.containers: element 0: associative list with keys may not have "
+    assert response.message.endswith(f"): {text}non-map elements")

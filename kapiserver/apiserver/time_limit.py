@@ -33,10 +33,10 @@ class TimeLimit:
 
     def within(self, seconds: float) -> _Block:
         """Return a context manager that limits the time of its block, from now on."""
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()  # once: each look at it asks the kernel for the process
+        task = asyncio.current_task(loop)
         assert task is not None
-        end = asyncio.get_running_loop().time() + seconds
-        return _Block(self, end, task, task.cancelling())
+        return _Block(self, loop.time() + seconds, task, task.cancelling())
 
     def check_at(self, end: float) -> None:
         """Set the timer."""

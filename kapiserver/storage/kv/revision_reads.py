@@ -26,13 +26,14 @@ class RevisionReads:
         """`read` reads the revision; `tasks` are those that the store cancels when it closes."""
         self._read = read
         self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
         self._is_running = False
         self._callers: list[asyncio.Future[Revision]] = []
         """Those that wait for a read which has not begun."""
 
     async def newest(self) -> Revision:
         """Return the newest revision. Raises Unavailable."""
-        caller: asyncio.Future[Revision] = asyncio.get_running_loop().create_future()
+        caller: asyncio.Future[Revision] = self._loop.create_future()
         self._callers.append(caller)
         if not self._is_running:
             self._is_running = True

@@ -1,6 +1,7 @@
 """Does a flood of two users delay the others?
 
     python -m tests.bench.fairness --pods 10000 --plot FILE.svg
+    python -m tests.bench.fairness --pods 10000 --peer path/to/kube-apiserver
 
 One user lists 10,000 pods over and over on many connections, another one creates ConfigMaps.
 Before, meanwhile and after, three others send a few requests per second, each on a connection of
@@ -12,8 +13,9 @@ The clients share the processors with the server, so that a response waits for i
 second table therefore ends when the server writes the response, by its audit log: from the moment
 when the client sends the request until then, and of that the time until the server reads it.
 
-The floods run in processes of their own with a lower priority, because the client would delay
-itself otherwise. If other programs run, give this one a real-time priority (`chrt -r 5`).
+The floods run in processes of their own, which need a processor that nobody else wants (SCHED_IDLE).
+Do not give this program a real-time priority: the kernel's threads, which complete the commits of
+the store, would have to wait for the server. With `--peer` it measures a kube-apiserver.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -40,7 +43,7 @@ from tests.bench.client import Connection, Target, connections, spread
 from tests.bench.objects import NAMESPACE, configmap, ensure_namespace, path, pod
 from tests.bench.plots import line_chart
 from tests.bench.processes import cpu_seconds
-from tests.bench.servers import STORES, server, store
+from tests.bench.servers import STORES, peer, server, store
 
 USERS = {
     "lister": "lister-token",
@@ -180,18 +183,16 @@ async def _fill(target: Target, pods: int) -> None:
 
 
 def _yield_to_others() -> None:
-    """Give this process a lower priority than the server and the measured callers."""
-    if os.sched_getscheduler(0) == os.SCHED_OTHER:
-        os.nice(10)
-    else:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        os.nice(-15)
+    """Let this process run only while the server and the measured callers do not: they share
+    processors with it, which a server does not with its clients."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 async def flood(target: Target, kind: str, count: int) -> None:
-    """Send requests on many connections until the process is ended."""
+    """Send requests on many connections until the process is ended, and print how many of them
+    succeeded in a second."""
     _yield_to_others()
-    numbers = itertools.count()
+    numbers, statuses = itertools.count(), Counter[int]()
 
     async def send(connection: Connection) -> None:
         while True:
@@ -200,11 +201,19 @@ async def flood(target: Target, kind: str, count: int) -> None:
             else:
                 body = configmap(f"flood-{os.getpid()}-{next(numbers)}")
                 response = await connection.request("POST", path("configmaps"), body)
+            statuses[response.status] += 1
             if response.status == 429:
                 await asyncio.sleep(1.0)
 
     async with connections(target, count) as opened:
-        await asyncio.gather(*map(send, opened))
+        start = time.perf_counter()
+        sending = asyncio.gather(*map(send, opened))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, sending.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await sending
+        seconds = time.perf_counter() - start
+    good = sum(count for status, count in statuses.items() if status < 300)
+    print(f"{kind}: {good / seconds:.0f} per s, other responses: {statuses.total() - good}")
 
 
 @contextlib.contextmanager
@@ -291,6 +300,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=20, help="of each of the three phases")
     parser.add_argument("--settle", type=float, default=6.0, help="seconds before the first phase")
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--peer", type=Path, help="a kube-apiserver to measure, over an etcd")
     parser.add_argument("--flags", nargs="*", default=[], help="of the server, without dashes")
     parser.add_argument("--flood", choices=("lists", "creates"), help=argparse.SUPPRESS)
     parser.add_argument("--target", help=argparse.SUPPRESS)
@@ -313,10 +323,15 @@ def main() -> None:
         policy.write_bytes(orjson.dumps(AUDIT_POLICY))
         flags += ["--audit-policy-file", str(policy), "--audit-log-path", str(audit_log),
                   "--audit-log-mode", "batch"]  # fmt: skip
-        with (
-            store(options.storage, folder) as below,
-            server(folder / "server", below, flags, users=users) as (target, _),
-        ):
+        with contextlib.ExitStack() as stack:
+            if options.peer is None:
+                below = stack.enter_context(store(options.storage, folder))
+                running = server(folder / "server", below, flags, users=users)
+            else:
+                below = stack.enter_context(store("etcd", folder))
+                flags.append(f"--audit-log-batch-max-wait={AUDIT_SECONDS / 3}s")
+                running = peer(options.peer, folder / "server", below, flags, users=users)
+            target, _ = stack.enter_context(running)
             asyncio.run(measure(target, options, audit_log))
 
 

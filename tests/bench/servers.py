@@ -99,12 +99,13 @@ def server(
 
 @contextlib.contextmanager
 def peer(
-    program_file: Path, folder: Path, below: Store, flags: list[str]
+    program_file: Path, folder: Path, below: Store, flags: list[str], *, users: str = ""
 ) -> Iterator[tuple[Target, Figures]]:
-    """A kube-apiserver over an etcd until the block ends, and the cost of its start."""
+    """A kube-apiserver over an etcd until the block ends, and the cost of its start. `users` are
+    further lines of the file of tokens."""
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n{users}')
     key = folder / "accounts.key"
     if not key.exists():
         subprocess.run(

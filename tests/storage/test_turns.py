@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
+
+import pytest
 
 from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 from kapiserver.storage.concurrency.switch_interval import SWITCH_SECONDS
-from kapiserver.storage.concurrency.turns import next_turn
+from kapiserver.storage.concurrency.turns import LONG_ROUNDS, next_turn
 
 
 async def _work(user: str, pieces: int, log: list[str]) -> None:
@@ -30,6 +33,30 @@ def test_one_piece_in_each_round() -> None:
             longest = max(longest, len(log) - before)
         assert longest == 1
         assert len(log) == 20
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("rounds", [1, LONG_ROUNDS])
+def test_rounds_between_pieces(rounds: int) -> None:
+    """From one piece of long work to the next piece, of whatever user, are that many rounds."""
+
+    async def run() -> None:
+        pieces: list[int] = []
+        present = 0
+
+        async def work(user: str) -> None:
+            REQUESTER.set(Requester(user))
+            for _ in range(4):
+                await next_turn(rounds)
+                pieces.append(present)
+
+        works = [asyncio.create_task(work(user)) for user in ("a", "b", "b")]
+        while not all(work.done() for work in works):
+            await asyncio.sleep(0)
+            present += 1
+        gaps = {later - earlier for earlier, later in itertools.pairwise(pieces)}
+        assert (len(pieces), gaps) == (12, {rounds})
 
     asyncio.run(run())
 

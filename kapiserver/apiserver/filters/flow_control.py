@@ -40,6 +40,7 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
     if flow_control is None:
         return next_handler
     begin, complete = flow_control.begin, flow_control.complete
+    join_round = flow_control.write_rounds.join
     mutating = server.metrics.in_flight.mutating
     waits = _Waits(flow_control, server.config.limits.request_timeout)
 
@@ -52,20 +53,19 @@ def apply_flow_control(server: Server, next_handler: Handler) -> Handler:
         request.ticket = ticket
         if ticket.rejection:
             raise _too_many(ticket)
-        # Writes come together when those before them were in one transaction. They begin in the
-        # next round of the event loop, after reads that have come with them.
-        yields = ticket.flow.kind is mutating and mutating.executing.value > 1
-        if is_watch or yields or ticket.started is None:
-            return handle_later(request, ticket, yields=yields)
+        # Writes come together when those before them were in one transaction.
+        joins = ticket.flow.kind is mutating and mutating.executing.value > 1
+        if is_watch or joins or ticket.started is None:
+            return handle_later(request, ticket, joins=joins)
         request.on_complete(complete)
         return next_handler(request)
 
-    async def handle_later(request: Request, ticket: Ticket, *, yields: bool) -> AnyResponse:
+    async def handle_later(request: Request, ticket: Ticket, *, joins: bool) -> AnyResponse:
         if ticket.started is None:
             await waits.wait(request, ticket)
         request.on_complete(complete)
-        if yields:
-            await asyncio.sleep(0)
+        if joins:
+            await join_round(request.user.name)
         if request.info.verb == "watch":
             return await _watch(flow_control, request, ticket, next_handler)
         return await next_handler(request)

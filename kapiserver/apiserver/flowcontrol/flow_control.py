@@ -43,6 +43,7 @@ from kapiserver.apiserver.flowcontrol.work_estimate import (
     WorkEstimate,
     estimate_write,
 )
+from kapiserver.apiserver.flowcontrol.write_rounds import WriteRounds
 from kapiserver.apiserver.metrics import Metrics, RequestKinds
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
@@ -69,6 +70,7 @@ class FlowControl:
 
     levels          the levels by name
     watches         the open watches
+    write_rounds    in which round of the event loop a write begins
     fair_fraction   the part of its demand that the last division gave a level
     """
 
@@ -102,6 +104,7 @@ class FlowControl:
         self._list_estimator = ListEstimator(functools.partial(_stats_of, stores), by_size=by_size)
         self.levels: dict[str, PriorityLevel] = {}
         self.watches = WatchTracker()
+        self.write_rounds = WriteRounds(self._now)
         self._kinds = kinds
         self.fair_fraction = 0.0
         self._read_objects()

@@ -153,7 +153,7 @@ class StreamSink:
                 await self._drain()
                 # For a fast client drain() returns at once. In each round of the event loop one
                 # stream writes a piece, or a thousand of them would hold up every other request.
-                await next_turn()
+                await next_turn(rounds=1)
                 if self._transport.is_closing() or not self._queue:
                     return
                 self._transport.write(self._chunk(self._next_piece()))

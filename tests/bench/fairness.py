@@ -13,7 +13,7 @@ The clients share the processors with the server, so that a response waits for i
 second table therefore ends when the server writes the response, by its audit log: from the moment
 when the client sends the request until then, and of that the time until the server reads it.
 
-The floods run in processes of their own, which need a processor that nobody else wants (SCHED_IDLE).
+The floods run in processes of their own, and only while nobody else wants a processor (SCHED_IDLE).
 Do not give this program a real-time priority: the kernel's threads, which complete the commits of
 the store, would have to wait for the server. With `--peer` it measures a kube-apiserver.
 """

@@ -68,7 +68,13 @@ def _family(config: Tree, node: Tree, pods: Sequence[Tree], surroundings: Surrou
         series.append((texts, value))
     text = (config.get("help") or "").strip().replace("\\", "\\\\").replace("\n", "\\n")
     return Family(
-        name=name, type=config["kind"], text=text, labels=label_names, series=series, bounds=bounds
+        name=name,
+        type=config["kind"],
+        text=text,
+        labels=label_names,
+        series=series,
+        bounds=bounds,
+        has_level=False,
     )
 
 

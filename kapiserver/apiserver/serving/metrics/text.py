@@ -36,6 +36,7 @@ class Family(Struct, frozen=True, kw_only=True):
     labels  names of the labels
     series  values of the labels, and the number or histogram; read once
     bounds  the upper bounds of the buckets of a histogram
+    has_level   whether the text begins with the stability level, as in programs of Kubernetes
     """
 
     name: str
@@ -44,6 +45,7 @@ class Family(Struct, frozen=True, kw_only=True):
     labels: Labels = ()
     series: Iterable[tuple[Labels, float | Observations]]
     bounds: Sequence[float] = ()
+    has_level: bool = True
 
 
 async def text_of(families: Iterable[Family]) -> AsyncIterator[bytes]:
@@ -51,8 +53,9 @@ async def text_of(families: Iterable[Family]) -> AsyncIterator[bytes]:
     parts: list[str] = []
     length, time_slice = 0, TimeSlice()
     for family in families:
-        name, level = family.name, stability_of(family.name)
-        parts.append(f"# HELP {name} [{level}] {family.text}\n# TYPE {name} {family.type}\n")
+        name = family.name
+        level = f"[{stability_of(name)}] " if family.has_level else ""
+        parts.append(f"# HELP {name} {level}{family.text}\n# TYPE {name} {family.type}\n")
         labels_form = ",".join(f'{name}="%s"' for name in family.labels)
         line = f"{name}{{%s}} %s\n" if family.labels else f"{name}%s %s\n"
         template = _template(family)

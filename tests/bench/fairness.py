@@ -53,6 +53,15 @@ USERS = {
 }
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+GROUP = "rbac.authorization.k8s.io"
+EVERYTHING = {
+    "metadata": {"name": "bench"},
+    "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"apiGroup": GROUP, "kind": "User", "name": user} for user in USERS],
+}
+"""Allows the users everything: a server that allows it to everybody reports its readiness to
+nobody without a token."""
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -166,6 +175,7 @@ async def _callers(target: Target) -> list[Caller]:
 async def _fill(target: Target, pods: int) -> None:
     async with connections(target, 16) as opened:
         await ensure_namespace(opened[0])
+        assert (await opened[0].request("POST", BINDINGS, EVERYTHING)).status == 201
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -316,7 +326,7 @@ def main() -> None:
         asyncio.run(flood(target, options.flood, options.connections))
         return
     users = "".join(f"{token},{user},{user}\n" for user, token in USERS.items())
-    flags = ["--authorization-mode", "AlwaysAllow", *(f"--{flag}" for flag in options.flags)]
+    flags = [f"--{flag}" for flag in options.flags]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         policy, audit_log = folder / "policy.json", folder / "audit.log"
@@ -326,6 +336,7 @@ def main() -> None:
         with contextlib.ExitStack() as stack:
             if options.peer is None:
                 below = stack.enter_context(store(options.storage, folder))
+                flags.append("--authorization-mode=RBAC")
                 running = server(folder / "server", below, flags, users=users)
             else:
                 below = stack.enter_context(store("etcd", folder))

@@ -88,7 +88,7 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
     non_resource = RequestInfo(
         path=path, verb=method.lower(), is_long_running=path.startswith(_PROFILES)
     )
-    if "//" in path.rstrip("/"):  # no path of a resource has an empty step
+    if has_empty_step(path):
         return non_resource
     parts = [part for part in path.split("/") if part]
     if not parts or parts[0] not in ("api", "apis"):
@@ -135,6 +135,12 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
         field_selector=field_selector,
         label_selector=label_selector,
     )
+
+
+def has_empty_step(path: str) -> bool:
+    """Whether a path has an empty step, which no path of a resource has. What is below a proxy
+    may have some, and so may the end."""
+    return "//" in path.partition("/proxy/")[0].rstrip("/")
 
 
 def selectors_of(query: Mapping[str, Sequence[str]]) -> tuple[str, str]:

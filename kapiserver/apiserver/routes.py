@@ -15,6 +15,7 @@ from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup, UnknownR
 from kapiserver.apiserver.filters.in_flight import delegate
 from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request_info import has_empty_step
 from kapiserver.apiserver.response import AnyResponse, page_not_found
 from kapiserver.apiserver.target_resolver import find_target, resolve_target
 from kapiserver.apiserver.tracing.handler_spans import handler_span
@@ -152,7 +153,7 @@ PATHS: dict[str, PathHandler] = {
 
 
 async def _handle_path(server: Server, request: Request) -> AnyResponse:
-    if "//" in request.path.rstrip("/"):
+    if has_empty_step(request.path):
         return _unknown_path(server, request.path)
     first_segment = request.path.strip("/").partition("/")[0]
     handle = PATHS.get(first_segment) or server.paths.get(request.path)

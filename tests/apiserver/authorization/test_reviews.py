@@ -174,4 +174,4 @@ def test_component_statuses(api) -> None:
     (row,) = api.get("/api/v1/componentstatuses", accept=TABLE).json["rows"]
     assert row["cells"] == ["etcd-0", "Healthy", "ok", ""]
     response = api.get("/api/v1/componentstatuses/x")
-    assert (response.status, response.message) == (404, 'componentstatuses "x" not found')
+    assert (response.status, response.message) == (404, 'componentstatus "x" not found')

@@ -56,6 +56,7 @@ class MemoryStore(EmbeddedStore):
     def _record_expiry(self, key: str, ttl: int) -> None:
         if ttl:
             self._expiries[key] = self._expiry.time_of(ttl)
+            self._last_snapshot = None  # it may have been taken since the write
 
     def snapshot(self) -> Snapshot:
         """Return all keys, with their values and expiries; the last snapshot if nothing was written

@@ -12,7 +12,6 @@ import ssl
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
-from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
@@ -122,10 +121,15 @@ class HttpClient:
     async def exchange(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
         """Return a successful response. Raises WebhookFailed."""
         give_up_turns()
+        try:
+            url = split_url(address.url)
+        except ValueError as error:
+            raise _failure(address, call, _error_text(address, error)) from None
+        labels = call.method, url.host_header
         started, code = perf_counter(), NO_RESPONSE
         try:
             with self._time_limit.within(call.timeout):
-                response = await self._send(address, context, call)
+                response = await self._send(address, url, context, call)
             code = str(response.status)
         except TimeoutError:
             raise _failure(address, call, "context deadline exceeded", timed_out=True) from None
@@ -136,19 +140,16 @@ class HttpClient:
             text = _error_text(address, error)
             raise _failure(address, call, text, transient=transient) from None
         finally:
-            self._count(address, call, code, perf_counter() - started)
-        self._metrics.response_bytes.observe(_client_labels(address, call), len(response.body))
+            self._metrics.requests.add((code, *labels))
+            self._metrics.seconds.observe(labels, perf_counter() - started)
+            self._metrics.request_bytes.observe(labels, len(call.body or b""))
+        self._metrics.response_bytes.observe(labels, len(response.body))
         _check_status(response)
         return response
 
-    def _count(self, address: Address, call: Call, code: str, seconds: float) -> None:
-        metrics, labels = self._metrics, _client_labels(address, call)
-        metrics.requests.add((code, *labels))
-        metrics.seconds.observe(labels, seconds)
-        metrics.request_bytes.observe(labels, len(call.body or b""))
-
-    async def _send(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
-        url = split_url(address.url)
+    async def _send(
+        self, address: Address, url: UrlParts, context: ssl.SSLContext, call: Call
+    ) -> RawResponse:
         host, port = address.dial or (url.host, url.port)
         tls = context if url.scheme == "https" else None
         origin = Origin(host, port, tls, address.name or url.host, address.proxy)
@@ -162,11 +163,6 @@ class HttpClient:
             for name, value in response.raw_headers
         }
         return RawResponse(response.status, headers, body)
-
-
-def _client_labels(address: Address, call: Call) -> tuple[str, str]:
-    """Return method and host as metrics name them."""
-    return call.method, urlsplit(address.url).netloc
 
 
 def _outgoing(address: Address, url: UrlParts, call: Call) -> Outgoing:

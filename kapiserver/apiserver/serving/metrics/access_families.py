@@ -68,8 +68,8 @@ def _authenticators(metrics: AuthenticationMetrics) -> Iterator[Family]:
             uses.get("invalid", 0),
         ),
     ):
-        name = f"serviceaccount_{name}_total"
-        yield Family(name=name, type="counter", text=text, series=[((), count)])
+        series = [((), count)]
+        yield Family(name=f"serviceaccount_{name}_total", type="counter", text=text, series=series)
     yield numbers(
         "counter",
         "authentication_token_cache_request_total",
@@ -113,8 +113,8 @@ def _authorization(metrics: AuthorizationMetrics) -> Iterator[Family]:
         labels=("type", "name", "decision"),
         series=[
             ((*labels, decision), number)
-            for labels, counts in metrics.decisions.items()
-            for decision, number in (("allowed", counts.allowed), ("denied", counts.denied))
+            for labels, decided in metrics.decisions.items()
+            for decision, number in (("allowed", decided.allowed), ("denied", decided.denied))
             if number
         ],
     )

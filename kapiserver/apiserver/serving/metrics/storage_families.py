@@ -202,7 +202,7 @@ def _lists(stores: _Stores) -> Iterator[Family]:
         for storage, metrics in store.list_metrics.items()
         if metrics.lists
     ]
-    numbers: Sequence[tuple[str, str, bool, Callable[[ListMetrics], int]]] = (
+    families: Sequence[tuple[str, str, bool, Callable[[ListMetrics], int]]] = (
         ("", "Lists, by where they were read.", True, lambda lists: lists.lists),
         ("_fetched_objects", "Objects read for lists.", True, lambda lists: lists.fetched),
         (
@@ -213,7 +213,7 @@ def _lists(stores: _Stores) -> Iterator[Family]:
         ),
         ("_returned_objects", "Objects that lists selected.", False, lambda lists: lists.returned),
     )
-    for name, text, by_index, number in numbers:
+    for name, text, by_index, number in families:
         yield Family(
             name=f"apiserver_storage_list{name}_total",
             type="counter",

@@ -103,7 +103,9 @@ class Window:
     def __enter__(self) -> "Window":
         if self.counter is not None:
             self.counter.start()
-        self._begin = self._now()
+        # Reading /proc takes milliseconds, more for a store of many processes: outside the time.
+        self._cpu = self._cpu_seconds()
+        self._start = time.perf_counter()
         return self
 
     def __exit__(
@@ -112,12 +114,14 @@ class Window:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.wall, self.server, self.store, self.machine = (
-            after - earlier for earlier, after in zip(self._begin, self._now(), strict=True)
+        self.wall = time.perf_counter() - self._start
+        self.server, self.store, self.machine = (
+            after - earlier for earlier, after in zip(self._cpu, self._cpu_seconds(), strict=True)
         )
         if self.counter is not None:
             self.events = self.counter.stop()
 
-    def _now(self) -> tuple[float, float, float, float]:
+    def _cpu_seconds(self) -> tuple[float, float, float]:
+        """Return the seconds of the server, of its store and of the machine."""
         of_store = cpu_seconds(self.store_pids) if self.store_pids else 0.0
-        return time.perf_counter(), cpu_seconds(self.pids), of_store, _busy_seconds()
+        return cpu_seconds(self.pids), of_store, _busy_seconds()

@@ -26,7 +26,8 @@ from tests.storage.postgresql_server import Server as PostgresqlServer
 ROOT = Path(__file__).parent.parent.parent
 TOKEN = "bench-token"
 PROGRAM = (sys.executable, "-m", "kapiserver.cli")
-STORES = ("sqlite", "etcd", "postgresql")
+STORES = ("sqlite", "etcd", "postgresql", "postgresql-tcp")
+"""PostgreSQL is reached by its Unix socket, as libpq does on the same machine, or by TCP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +44,12 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
     if kind == "sqlite":
         yield Store()
         return
-    if kind == "postgresql":
+    if kind.startswith("postgresql"):
         server = PostgresqlServer(["-c", "fsync=on"])
         server.start()
+        url = server.url if kind == "postgresql-tcp" else server.local_url
         try:
-            # By its Unix socket, as libpq reaches a server of the same machine by default.
-            yield Store(flags=["--storage", server.local_url], pids=[server.pid])
+            yield Store(flags=["--storage", url], pids=[server.pid])
         finally:
             server.remove()
         return

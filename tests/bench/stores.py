@@ -1,8 +1,9 @@
 """`make bench ARGS="--storages sqlite etcd postgresql"`: the same server over several stores.
 
-Each server has a store of its own. A row runs on one server after the other, round by round, and
-the server that begins changes, so that a machine that grows slower slows all of them. A figure is
-the median of all rounds, in brackets the median of its ratios to the first store's.
+Each server has a store of its own; a kind of store that is named twice shows how much figures
+differ by chance. A row runs on one server after the other, round by round, and the server that
+begins changes, so that a machine that grows slower slows all of them. A figure is the median of all
+rounds, in brackets the median of its ratios to the first store's.
 
 The CPU of a `sum` is that of the server and of the processes of its store. Nothing is written to
 `docs/`.
@@ -33,10 +34,11 @@ def compare_stores(options: argparse.Namespace, kinds: Sequence[str], rows: Sequ
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         targets: dict[str, Target] = {}
-        for kind in kinds:
-            started = stack.enter_context(kapiserver(kind, kind, scratch / kind, options.server))
-            targets[kind], _ = stack.enter_context(started.start())
-        print(f"| work | figure | {' | '.join(kinds)} |\n|---|---|{'---|' * len(kinds)}")
+        for number, kind in enumerate(kinds, 1):
+            name = f"{kind} {number}" if kind in targets else kind
+            started = stack.enter_context(kapiserver(name, kind, scratch / name, options.server))
+            targets[name], _ = stack.enter_context(started.start())
+        print(f"| work | figure | {' | '.join(targets)} |\n|---|---|{'---|' * len(targets)}")
         if any(row.needs_pods for row in rows):
             for target in targets.values():
                 asyncio.run(measures.seed_pods(target, options.objects))

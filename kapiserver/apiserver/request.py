@@ -44,8 +44,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
     uids        values of the subject's attribute for uids, 1.3.6.1.4.1.57683.2
     sha256      the hash of the DER form in hexadecimal
     not_after   when it, or a CA of its chain, expires, in seconds since the epoch
-    chain       the hashes of the certificates from this one to the root; empty in a resumed TLS
-                session
+    chain       the hashes of the certificates from this one to the root; empty if it is not known
+                with which handshake a resumed TLS session began
     """
 
     common_name: str

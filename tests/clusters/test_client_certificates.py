@@ -99,28 +99,37 @@ def connected(
     context = ssl.create_default_context(cafile=kit.server.ca)
     context.load_cert_chain(file)
     context.check_hostname = host is None
+    options = {} if host is None else {"server_hostname": host}
+    with _connection(kit, context, **options) as connection:
+        yield connection
+
+
+@contextmanager
+def _connection(
+    kit: Kit, context: ssl.SSLContext, **options: Any
+) -> Iterator[http.client.HTTPSConnection]:
+    """Open a connection with these options of the handshake."""
     url = urlsplit(kit.server.url)
     connection = http.client.HTTPSConnection(
         url.hostname or "", url.port, timeout=TIMEOUT_SECONDS, context=context
     )
-    if host is not None:
-        connection._context = _Named(context, host)  # type: ignore[attr-defined]
+    connection._context = _Handshake(context, options)  # type: ignore[attr-defined]
     try:
         yield connection
     finally:
         connection.close()
 
 
-class _Named:
-    """A TLS context that names a host in the handshake."""
+class _Handshake:
+    """A TLS context with more options of the handshake than http.client knows."""
 
-    def __init__(self, context: ssl.SSLContext, host: str) -> None:
-        self._context = context
-        self._host = host
+    def __init__(self, context: ssl.SSLContext, options: dict[str, Any]) -> None:
+        self.context = context
+        self._options = options
 
-    def wrap_socket(self, plain: Any, **_: Any) -> ssl.SSLSocket:
+    def wrap_socket(self, plain: Any, **options: Any) -> ssl.SSLSocket:
         """Return the TLS layer of a socket."""
-        return self._context.wrap_socket(plain, server_hostname=self._host)
+        return self.context.wrap_socket(plain, **options | self._options)
 
 
 def send(
@@ -177,6 +186,24 @@ def test_hosts(kit: Kit, pair: Pair, tmp_path: Path) -> None:
             assert send(connection, "GET", f"{MAPS}/x", Host=f"{name}.{domain}")[0] == expected
     with connected(kit, tmp_path, certificates, f"{two.name}.{domain}") as connection:
         assert send(connection, "GET", f"{MAPS}/x", Host=f"{one.name}.{domain}")[0] == 421
+
+
+def test_resumed_sessions(kit: Kit, pair: Pair, tmp_path: Path) -> None:
+    """A session that a client resumes has the rights of the certificate with which it began."""
+    one, two = pair
+    certificates = viewer(kit, one, "jane-again")
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        with connected(kit, tmp_path, certificates) as first:
+            context = first._context.context  # type: ignore[attr-defined]
+            context.maximum_version = version
+            assert send(first, "GET", f"/clusters/{one.name}{MAPS}/x")[0] == 200
+            session = first.sock.session
+            first.sock.unwrap()
+        with _connection(kit, context, session=session) as second:
+            assert send(second, "GET", f"/clusters/{one.name}{MAPS}/x")[0] == 200
+            assert send(second, "GET", f"/clusters/{two.name}{MAPS}/x")[0] == 401
+            assert send(second, "GET", MAPS)[0] == 401
+            assert second.sock.session_reused == (version is ssl.TLSVersion.TLSv1_2)
 
 
 def test_what_a_cluster_signs(kit: Kit, pair: Pair) -> None:

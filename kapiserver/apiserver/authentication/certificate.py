@@ -20,8 +20,8 @@ class CertificateAuthenticator:
     """Recognizes client certificates with a common name.
 
     authorities         the CAs of users; None means all that TLS trusts
-    accept_unknown      whether a certificate of unknown chain is accepted: that of a resumed TLS
-                        session, if TLS trusts no other CAs than those of users
+    accept_unknown      whether a certificate of unknown chain is accepted, as a resumed TLS session
+                        may have it: if TLS trusts no other CAs than those of users
     """
 
     def __init__(

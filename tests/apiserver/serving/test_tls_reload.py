@@ -173,6 +173,25 @@ def test_client_ca(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _run(config, check)
 
 
+def test_resumed_session_beside_front_proxies(tmp_path: Path) -> None:
+    """A resumed session has the user of its certificate, though TLS trusts front proxies, too."""
+    users, proxies = _certificates(tmp_path / "1"), _certificates(tmp_path / "2")
+    config = Config.of(
+        cert_dir=tmp_path / "server",
+        client_ca_file=users.ca,
+        requestheader_client_ca_file=proxies.ca,
+    )
+
+    async def check(_: RunningServer, connect: Connect) -> None:
+        before = await connect(users)
+        assert await asyncio.to_thread(before.user) == "kubernetes-admin"
+        resumed = await connect(None, before.socket.session, before.context)
+        assert resumed.socket.session_reused
+        assert await asyncio.to_thread(resumed.user) == "kubernetes-admin"
+
+    _run(config, check)
+
+
 def _self_signed(folder: Path, host: str) -> Pair:
     """A certificate, and its key, for one host name."""
     folder.mkdir()

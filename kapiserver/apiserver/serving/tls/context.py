@@ -11,16 +11,21 @@ from __future__ import annotations
 import asyncio
 import ssl
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from kapiserver.api.certificates.pem import COMMON_NAME, alternative_names, subject_values
 from kapiserver.api.names import dns1123_subdomain
+from kapiserver.apiserver.request import Certificate
 from kapiserver.apiserver.serving.tls.settings import NamedPair, Pair, TLSSettings
 
 HTTP1, HTTP2 = "http/1.1", "h2"
 """The names of the protocols in the handshake (ALPN)."""
+
+MAX_VERIFIED = 20_480
+"""As many as OpenSSL keeps sessions (SSL_SESSION_CACHE_MAX_SIZE_DEFAULT)."""
 
 _SniCallback: TypeAlias = Callable[[ssl.SSLObject, str | None, ssl.SSLContext], None]
 
@@ -34,8 +39,24 @@ class TLSLayer(ssl.SSLObject):
     host = ""
 
 
-class _Context(ssl.SSLContext):
+class TLSContext(ssl.SSLContext):
+    """The context of a listening socket for one serving certificate.
+
+    verified    certificates of clients that handshakes have verified, by their hashes: at most
+                MAX_VERIFIED, the last ones
+    """
+
     sslobject_class = TLSLayer
+
+    def __init__(self, _protocol: int) -> None:
+        self.verified: OrderedDict[str, Certificate] = OrderedDict()
+
+    def remember(self, certificate: Certificate) -> None:
+        """Take a certificate that a handshake has verified."""
+        self.verified[certificate.sha256] = certificate
+        self.verified.move_to_end(certificate.sha256)
+        if len(self.verified) > MAX_VERIFIED:
+            self.verified.popitem(last=False)
 
 
 def host_of_handshake(transport: asyncio.BaseTransport | None) -> str:
@@ -69,7 +90,7 @@ def server_context(
 
 
 def _context(pair: Pair, trusted: Sequence[Path], settings: TLSSettings) -> ssl.SSLContext:
-    context = _Context(ssl.PROTOCOL_TLS_SERVER)
+    context = TLSContext(ssl.PROTOCOL_TLS_SERVER)
     with warnings.catch_warnings():  # ssl deprecates TLS 1.0 and 1.1
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = settings.min_version
@@ -97,7 +118,9 @@ def _trust(context: ssl.SSLContext, pem: str) -> None:
         context.load_verify_locations(cadata=pem)
     except (ssl.SSLError, ValueError) as error:
         raise ValueError(f"the added client CAs are unusable: {error}") from error
-    # A resumed session does not say which CA has signed its certificate.
+    # Only this process knows which CA has signed the certificate of a session: sessions of TLS 1.2
+    # are resumed where they began, those of TLS 1.3 not at all.
+    context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
 
 

@@ -134,7 +134,7 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--storage", metavar="SPEC",
         help="The store as sqlite:PATH, if the server has --storage. Overrides --data-dir; etcd "
-        "has tools of its own. Default: --data-dir decides.",
+        "and PostgreSQL have tools of their own. Default: --data-dir decides.",
     )  # fmt: skip
     parser.add_argument(
         "store", type=Path, nargs="?", metavar="STORE",
@@ -262,7 +262,8 @@ def _path(options: argparse.Namespace) -> Path:
     backend, _, location = options.storage.partition(":")
     if backend != "sqlite" or location in ("", MEMORY):
         raise ValueError(
-            f"--storage={options.storage} must be sqlite:PATH here (etcd has its own tools)"
+            f"--storage={options.storage} must be sqlite:PATH here: etcd and PostgreSQL "
+            "have tools of their own"
         )
     return Path(location)
 

@@ -1,6 +1,7 @@
 """The processes under load: a kapiserver or a kube-apiserver with TLS, and the etcd below it.
 
-etcd and PostgreSQL sync to disk as in production; their CPU and memory are counted apart.
+etcd and PostgreSQL sync to disk as in production; their CPU and memory are counted apart. SIGTERM
+ends a bench like an error, so that its processes end with it.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ TOKEN = "bench-token"
 PROGRAM = (sys.executable, "-m", "kapiserver.cli")
 STORES = ("sqlite", "etcd", "postgresql", "postgresql-tcp")
 """PostgreSQL is reached by its Unix socket, as libpq does on the same machine, or by TCP."""
+STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class Store:
 @contextlib.contextmanager
 def store(kind: str, folder: Path) -> Iterator[Store]:
     """A fresh store, removed at the end."""
+    _exit_on_sigterm()
     if kind == "sqlite":
         yield Store()
         return
@@ -65,8 +68,7 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
         _wait(process, lambda: _healthy(client))
         yield Store(flags=["--etcd-servers", client], pids=[process.pid])
     finally:
-        process.terminate()
-        process.wait(30)
+        _end(process)
 
 
 @contextlib.contextmanager
@@ -130,6 +132,7 @@ def peer(
 def _running(
     command: list[str], port: int, ca_file: Path, below: Store, **options: Any
 ) -> Iterator[tuple[Target, Figures]]:
+    _exit_on_sigterm()
     start = time.perf_counter()
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
@@ -152,8 +155,22 @@ def _running(
         )
         yield target, started
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        _end(process)
+
+
+def _exit_on_sigterm() -> None:
+    """Let SIGTERM, as `timeout` sends it, raise SystemExit in this process."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process: by SIGKILL if it drains for too long."""
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _wait(process, ready) -> None:

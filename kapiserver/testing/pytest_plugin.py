@@ -372,11 +372,12 @@ def kube_command(kubeconfig: Path) -> Iterator[Callable[..., None]]:
     """A function that starts a command with KUBECONFIG, and ends it when the test ends:
     `kube_command("node", "operator.js", LOG_LEVEL="debug")`. Keywords are variables of its
     environment. Its output is in the report of a test that fails."""
-    from kapiserver.testing.fixtures.commands import running_command
+    from kapiserver.testing.fixtures.commands import check_command, running_command
 
     with ExitStack() as stack:
 
         def run(*command: str, **environment: str) -> None:
+            check_command(command)
             stack.enter_context(running_command(command, kubeconfig, environment))
 
         yield run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.testing.fixtures.commands import running_command
+from kapiserver.testing.fixtures.commands import check_command, running_command
 
 PROGRAM = """
 import os, signal, sys, time
@@ -39,3 +39,15 @@ def test_a_command_that_is_missing(tmp_path: Path) -> None:
         running_command(["no-such-command"], tmp_path / "kubeconfig", {}),
     ):
         pass
+
+
+@pytest.mark.parametrize("command", [(), (["node", "operator.js"],), ("node", 1)])
+def test_a_command_that_is_no_command(command: tuple[object, ...]) -> None:
+    """The error says how to call the fixture."""
+    with pytest.raises(TypeError, match=r'as in kube_command\("node", "operator.js"\), not \('):
+        check_command(command)
+
+
+def test_a_command_with_paths(tmp_path: Path) -> None:
+    """A program and its arguments may be paths."""
+    check_command((tmp_path / "operator", "--config", tmp_path / "config"))

@@ -16,6 +16,7 @@ from kapiserver.testing.fixtures.background import (
     running_coroutine,
     running_operator,
 )
+from kapiserver.testing.fixtures.commands import check_command
 from kapiserver.testing.server import TestServer
 
 SETUP = Setup(has_http_workload=True)
@@ -73,6 +74,7 @@ class TestRun:
 
     def _run_command(self, *command: str, **environment: str) -> None:
         """Run a command; return when it has sent a request."""
+        check_command(command)
         self._launch(CommandLauncher(command, environment))
 
     def _launch(self, launcher: Launcher) -> None:

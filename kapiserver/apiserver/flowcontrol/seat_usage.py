@@ -80,10 +80,11 @@ class SeatUsage:
             self._integral += demand * seconds
             self._squares += demand * demand * seconds
             self._high = max(self._high, demand)
-            self.seat_use.observe_for(taken / seats, seconds)
-            self.executing_use.observe_for(executing / seats, seconds)
-            self.waiting_use.observe_for(waiting / self._places, seconds)
-            self.demand_ratio.observe_for(demand / seats, seconds)
+            times = int(seconds * 1e9)  # as `Observations.observe_for`
+            self.seat_use.observe_times(taken / seats, times)
+            self.executing_use.observe_times(executing / seats, times)
+            self.waiting_use.observe_times(waiting / self._places, times)
+            self.demand_ratio.observe_times(demand / seats, times)
         self.seconds_by_load.clear()
 
     def take_demand(self, present: int) -> Demand:

@@ -169,7 +169,7 @@ def _serve_in_one_process(
     sockets: Sequence[socket.socket],
 ) -> None:
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run_server(config, sockets, groups=groups, service=service))
+        runner.run(_run_server(config, sockets, groups, service))
 
 
 def _served_groups(options: argparse.Namespace) -> ServedGroups | None:
@@ -190,18 +190,17 @@ def _serve_as_worker(
     channel: WorkerChannel,
 ) -> None:
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_run_server(config, sockets, channel))
+        runner.run(_run_worker(config, sockets, channel))
 
 
 async def _run_server(
     config: Config,
     sockets: Sequence[socket.socket],
-    channel: WorkerChannel | None = None,
-    groups: ServedGroups | None = None,
-    service: ServiceManager | None = None,
+    groups: ServedGroups | None,
+    service: ServiceManager,
 ) -> None:
-    """Serve until a signal, then drain. A worker (with a `channel`) stops when its supervisor sends
-    SIGTERM or exits. `sockets` are those that the secure port has instead of one that is opened."""
+    """Serve until a signal, then drain. `sockets` are those that the secure port has instead of one
+    that is opened."""
     from kapiserver.apiserver.output import STANDARD_OUTPUT
     from kapiserver.apiserver.serving.process.memory import manage_memory
     from kapiserver.apiserver.serving.process.signals import ServerSignals
@@ -209,36 +208,49 @@ async def _run_server(
     from kapiserver.host import Host
     from kapiserver.parts import Parts
 
-    signals = ServerSignals(worker=channel is not None)
-    if channel is None:
-        call_groups = groups.call_groups if groups is not None else ()
-        server = serve(config, Parts(call_groups=call_groups), host=Host(config, sockets))
-    else:
-        host = Host(config, sockets, is_first_worker=channel.is_first_worker)
-        server = serve(config, host=host, barrier=channel.wait_all_ready)
+    signals = ServerSignals()
+    parts = Parts(call_groups=groups.call_groups if groups is not None else ())
     async with AsyncExitStack() as stack:
-        if service is not None:
-            reports = asyncio.create_task(service.report_life())
-            stack.callback(reports.cancel)  # after the drain, which may take long
+        reports = asyncio.create_task(service.report_life())
+        stack.callback(reports.cancel)  # after the drain, which may take long
+        server = serve(config, parts, host=Host(config, sockets))
         running = await stack.enter_async_context(server)
         if groups is not None:
             await stack.enter_async_context(groups.serve(running.cluster.server))
-        if channel is None or channel.prints_greeting:
-            STANDARD_OUTPUT.write(_greeting(running))
-        if channel is not None:
-            sharing = _memory_sharing(running, channel)
-            stack.enter_context(sharing.running())
-            channel.listen(sharing.receive, sharing.publish_for_others, signals.stop.set)
+        STANDARD_OUTPUT.write(_greeting(running))
         manage_memory()
-        if service is None:  # the supervisor of the workers has it
-            signals.serve(reload=running.reload, status=running.status)
-            await signals.stop.wait()
-            return
         reload = functools.partial(service.reload, running.reload)
         signals.serve(reload=reload, status=running.status)
         service.ready(f"serving {running.url}")
         await signals.stop.wait()
         service.stopping(config)
+
+
+async def _run_worker(
+    config: Config, sockets: Sequence[socket.socket], channel: WorkerChannel
+) -> None:
+    """Serve as one of several workers until the supervisor sends SIGTERM or exits, then drain."""
+    from kapiserver.apiserver.output import STANDARD_OUTPUT
+    from kapiserver.apiserver.serving.process.memory import manage_memory
+    from kapiserver.apiserver.serving.process.signals import ServerSignals
+    from kapiserver.app import serve
+    from kapiserver.host import Host
+
+    signals = ServerSignals(worker=True)
+    host = Host(config, sockets, is_first_worker=channel.is_first_worker)
+    async with AsyncExitStack() as stack:
+        reports = asyncio.create_task(channel.report_life())
+        stack.callback(reports.cancel)  # after the drain, which may take long
+        server = serve(config, host=host, barrier=channel.wait_all_ready)
+        running = await stack.enter_async_context(server)
+        if channel.prints_greeting:
+            STANDARD_OUTPUT.write(_greeting(running))
+        sharing = _memory_sharing(running, channel)
+        stack.enter_context(sharing.running())
+        channel.listen(sharing.receive, sharing.publish_for_others, signals.stop.set)
+        manage_memory()
+        signals.serve(reload=running.reload, status=running.status)
+        await signals.stop.wait()
 
 
 def _memory_sharing(running: RunningServer, channel: WorkerChannel) -> MemorySharing:
@@ -248,7 +260,10 @@ def _memory_sharing(running: RunningServer, channel: WorkerChannel) -> MemorySha
 
     stores = running.cluster.server.stores
     return MemorySharing(
-        lambda: [store.cache for store in stores.in_use()], channel, MonotonicClock()
+        lambda: [store.cache for store in stores.in_use()],
+        channel,
+        MonotonicClock(),
+        is_publisher=channel.is_first_worker,
     )
 
 

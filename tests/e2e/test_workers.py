@@ -1,5 +1,6 @@
 """`kapiserver serve --workers N`: several processes on one port, over one etcd."""
 
+import json
 import os
 import select
 import signal
@@ -20,6 +21,7 @@ from tests.e2e.cluster import (
     call,
     create,
     names,
+    open_response,
     serving,
     wait_for_workers,
     workers,
@@ -111,6 +113,22 @@ def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:
         wait_for_workers(multi_worker_server, WORKERS, but=victim)
     load.check(multi_worker_server)
     assert load.refused == 0
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_is_replaced(multi_worker_server: Server) -> None:
+    """A first worker that is stopped is killed and started again, and its controllers run again."""
+    wait_for_workers(multi_worker_server, WORKERS)
+    victim = workers(multi_worker_server)[0]
+    os.kill(victim, signal.SIGSTOP)
+    wait_for_log(multi_worker_server, "worker 0 hangs: it was silent for 30 s")
+    wait_for_workers(multi_worker_server, WORKERS, but=victim)
+    call(
+        multi_worker_server, "POST", "/api/v1/namespaces", {"metadata": {"name": "new"}}, status=201
+    )
+    accounts = "/api/v1/namespaces/new/serviceaccounts?watch=1"
+    with open_response(multi_worker_server, "GET", accounts) as stream:
+        assert json.loads(stream.readline())["object"]["metadata"]["name"] == "default"
 
 
 @pytest.mark.slow

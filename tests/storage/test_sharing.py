@@ -39,18 +39,19 @@ SIZE = 2000
 class Worker:
     """The storage of one worker, and how it reaches the others."""
 
-    def __init__(self, harness: StorageHarness, workers: list[Worker]) -> None:
+    def __init__(
+        self, harness: StorageHarness, workers: list[Worker], *, is_publisher: bool
+    ) -> None:
         self.harness = harness
         self.store = harness.of("configmaps")
         self.workers = workers
         self.asked = 0
         self.sharing = MemorySharing(
-            lambda: [each.cache for each in harness.stores.in_use()], self, harness.clock
+            lambda: [each.cache for each in harness.stores.in_use()],
+            self,
+            harness.clock,
+            is_publisher=is_publisher,
         )
-
-    @property
-    def is_publisher(self) -> bool:
-        return self is self.workers[0]
 
     def announce(self, segment: int) -> None:
         for other in self.workers:
@@ -78,7 +79,7 @@ async def running_workers(count: int) -> AsyncIterator[list[Worker]]:
     workers: list[Worker] = []
     with ExitStack() as stack:
         for _ in range(count):
-            workers.append(Worker(StorageHarness(kv), workers))
+            workers.append(Worker(StorageHarness(kv), workers, is_publisher=not workers))
             stack.enter_context(workers[-1].sharing.running())
         for number in range(COUNT):
             await workers[0].store.create(config_map(f"c{number}", data={"x": "x" * SIZE}))
@@ -183,7 +184,7 @@ async def test_a_worker_that_starts_again() -> None:
         await look(workers, times=2)
         first = mapped()
         kv = workers[0].harness.kv
-        workers.append(Worker(StorageHarness(kv), workers))
+        workers.append(Worker(StorageHarness(kv), workers, is_publisher=False))
         with workers[2].sharing.running():
             await workers[2].json()
             await look(workers, times=2)
@@ -192,7 +193,7 @@ async def test_a_worker_that_starts_again() -> None:
             assert mapped() == first
 
             workers[0].harness.stores.stop()
-            workers[0] = Worker(StorageHarness(kv), workers)
+            workers[0] = Worker(StorageHarness(kv), workers, is_publisher=True)
             with workers[0].sharing.running():
                 await workers[0].json()
                 await look(workers, times=2)

@@ -67,10 +67,6 @@ _log = logging.getLogger(__name__)
 class SharingPeers(Protocol):
     """The other workers, and how to reach them. Nothing that is sent is sure to arrive."""
 
-    @property
-    def is_publisher(self) -> bool:
-        """Whether this worker is the publisher."""
-
     def announce(self, segment: int) -> None:
         """Send the descriptor of a segment to all other workers."""
 
@@ -79,14 +75,21 @@ class SharingPeers(Protocol):
 
 
 class MemorySharing:
-    """Shares what the caches of this worker have like those of others."""
+    """Shares what the caches of this worker have like those of others. One of the workers is the
+    publisher."""
 
     def __init__(
-        self, caches: Callable[[], Iterable[WatchCache]], peers: SharingPeers, clock: Clock
+        self,
+        caches: Callable[[], Iterable[WatchCache]],
+        peers: SharingPeers,
+        clock: Clock,
+        *,
+        is_publisher: bool,
     ) -> None:
         self._caches = caches
         self._peers = peers
         self._clock = clock
+        self._is_publisher = is_publisher
         self._timer: Timer | None = None
         self._tasks = BackgroundTasks[None]()
         self._lock = asyncio.Lock()
@@ -146,7 +149,7 @@ class MemorySharing:
                 await time_slice.yield_if_expired()
             unshared = sum(len(item.data) for item in items)
             if unshared >= max(MIN_PUBLISHED_BYTES, size // MIN_PUBLISHED_PART):
-                if self._peers.is_publisher:
+                if self._is_publisher:
                     await self._publish(items)
                 elif self._clock.now() >= self._asked_at + ASK_SECONDS:
                     self._asked_at = self._clock.now()

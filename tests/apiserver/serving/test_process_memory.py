@@ -205,8 +205,8 @@ def test_serve_manages_memory() -> None:
     a tenth of a second. It calls use_one_heap before it starts a thread."""
     from kapiserver import cli
 
-    code = cli._run_server.__code__
-    assert "manage_memory" in code.co_names + code.co_varnames
+    for run in (cli._run_server, cli._run_worker):
+        assert "manage_memory" in run.__code__.co_names + run.__code__.co_varnames
     code = cli.run_server.__code__
     assert "use_one_heap" in code.co_names + code.co_varnames
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving.process.silence import SILENT_SECONDS, Silence
 from kapiserver.apiserver.serving.process.systemd import ServiceManager
 from kapiserver.apiserver.serving.process.worker_channel import WorkerChannel
 from kapiserver.apiserver.serving.process.workers import supervise
@@ -44,43 +49,90 @@ class Worker:
 
 async def serve(channel: WorkerChannel, folder: Path) -> None:
     """Ask for segments, and end with the supervisor."""
+    reports = asyncio.create_task(channel.report_life())
     await channel.wait_all_ready()
+    if channel.is_first_worker:
+        (folder / f"first-{os.getpid()}").touch()
     exited = asyncio.Event()
     worker = Worker(channel, folder)
     channel.listen(worker.receive, worker.publish_for_others, exited.set)
-    if not channel.is_publisher:
+    if not channel.is_first_worker:
         channel.ask()
     await exited.wait()
+    reports.cancel()
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, silent_seconds: float) -> None:
     """Run the workers."""
     config = Config.of(workers=COUNT, secure_port=None)
 
     def work(_: Config, channel: WorkerChannel) -> None:
         asyncio.run(serve(channel, folder))
 
-    supervise(config, work, ServiceManager(), has_sockets=False)
+    supervise(config, work, ServiceManager(), has_sockets=False, silent_seconds=silent_seconds)
+
+
+@contextmanager
+def supervisor(folder: Path, silent_seconds: float = SILENT_SECONDS) -> Iterator[Popen[bytes]]:
+    """The supervisor of workers until the block ends."""
+    command = [sys.executable, "-m", __spec__.name, str(folder), str(silent_seconds)]
+    process = subprocess.Popen(command)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT_SECONDS)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_messages_between_workers(tmp_path: Path) -> None:
     """The first worker is asked for memory to share, all others get what it announces, and the
     supervisor keeps no descriptor."""
-    process = subprocess.Popen([sys.executable, "-m", __spec__.name, str(tmp_path)])
-    try:
-        deadline = time.monotonic() + TIMEOUT_SECONDS
-        while len(received := list(tmp_path.glob("received-*"))) < COUNT - 1:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+    with supervisor(tmp_path) as process:
+        wait_until(lambda: len([*tmp_path.glob("received-*")]) == COUNT - 1)
+        received = [*tmp_path.glob("received-*")]
         (asked,) = tmp_path.glob("asked-*")
         assert asked.name.replace("asked", "received") not in {file.name for file in received}
-        assert {file.read_bytes() for file in received} == {SEGMENT}
-        while has_segment(process.pid):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-    finally:
-        process.terminate()
-        process.wait(TIMEOUT_SECONDS)
+        wait_until(lambda: {file.read_bytes() for file in received} == {SEGMENT})
+        wait_until(lambda: not has_segment(process.pid))
+
+
+def test_a_worker_that_hangs(tmp_path: Path) -> None:
+    """A worker that is stopped is killed and started again."""
+    with supervisor(tmp_path, silent_seconds=3.0):
+        wait_until(lambda: len([*tmp_path.glob("first-*")]) == 1)
+        (first,) = tmp_path.glob("first-*")
+        pid = int(first.name.removeprefix("first-"))
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: len([*tmp_path.glob("first-*")]) > 1)
+        assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize(
+    ("looks", "hangs"),
+    [
+        ((0, 10, 30), False),  # exactly as long as the limit
+        ((0, 10, 20, 31), True),
+        ((0, 10, 26, 31), False),  # the supervisor did not run from 10 to 26
+        ((0, 10, 26, 40, 50, 56), False),
+        ((0, 10, 26, 40, 50, 57), True),
+        ((500,), False),  # the first look
+    ],
+)
+def test_silence(looks: Sequence[float], hangs: bool) -> None:
+    """A worker hangs that was silent for more than 30 seconds in which the supervisor ran."""
+    silence = Silence(30)
+    for now in looks:
+        silence.look(now)
+    assert silence.is_too_long(0) is hangs
+    assert not silence.is_too_long(looks[-1])
 
 
 def has_segment(pid: int) -> bool:
@@ -90,4 +142,4 @@ def has_segment(pid: int) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), float(sys.argv[2]))

@@ -4,9 +4,10 @@ A message is one byte, and a descriptor in one case:
 
     message     from the worker                            from the supervisor
     READY       it is ready
+    ALIVE       its event loop runs
     GO                                                     all workers are ready
     SEGMENT     a descriptor of memory to share            the same, from another worker
-    ASK         it asks the publisher for all of these     the same, to the publisher
+    ASK         it asks the first worker for all of these  the same, to the first worker
 
 The end of the supervisor closes when it exits, also if it is killed. A message that the other end
 is too busy to take is lost, which no message after GO minds. Knows no store and no HTTP.
@@ -19,7 +20,9 @@ import contextlib
 import socket
 from collections.abc import Callable
 
-READY, GO, SEGMENT, ASK = b"r", b"g", b"s", b"a"
+READY, ALIVE, GO, SEGMENT, ASK = b"r", b"l", b"g", b"s", b"a"
+REPORT_SECONDS = 1.0
+"""The time between two messages ALIVE."""
 
 
 class WorkerFailed(Exception):
@@ -39,10 +42,11 @@ class WorkerChannel:
         self.is_first_worker = is_first_worker
         """Whether this worker does what the server does once."""
 
-    @property
-    def is_publisher(self) -> bool:
-        """Whether this worker decides what memory is shared."""
-        return self.is_first_worker
+    async def report_life(self) -> None:
+        """Report that the event loop runs, until the task is cancelled."""
+        while True:
+            self._send(ALIVE)
+            await asyncio.sleep(REPORT_SECONDS)
 
     async def wait_all_ready(self) -> None:
         """Report this worker ready and wait until all workers are. Raises WorkerFailed if the
@@ -84,6 +88,9 @@ class WorkerChannel:
             socket.send_fds(self._connection, [SEGMENT], [segment])
 
     def ask(self) -> None:
-        """Ask the publisher for all descriptors of memory to share."""
+        """Ask the first worker for all descriptors of memory to share."""
+        self._send(ASK)
+
+    def _send(self, message: bytes) -> None:
         with contextlib.suppress(OSError):
-            self._connection.send(ASK)
+            self._connection.send(message)

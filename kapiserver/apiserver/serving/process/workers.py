@@ -4,10 +4,10 @@ Each worker is a complete server with its own listening sockets on the shared po
 so that the kernel spreads connections evenly; workers share the store, and memory that never
 changes (`storage/cache/sharing.py`). The limits of requests in flight are those of the whole
 server: each worker gets a part of them. The supervisor serves nothing: it forks the workers,
-reports readiness to all of them at once, restarts a worker that exits, and forwards messages
-between workers and the signal to stop. If the supervisor is killed, its workers stop. Forked
-workers share the memory of imported modules; start no thread and no event loop before the fork.
-Knows no store and no HTTP.
+reports readiness to all of them at once, restarts a worker that exits or hangs, and forwards
+messages between workers and the signal to stop. If the supervisor is killed, its workers stop.
+Forked workers share the memory of imported modules; start no thread and no event loop before the
+fork. Knows no store and no HTTP.
 
 The states of a worker, as the supervisor sees them:
 
@@ -17,6 +17,7 @@ The states of a worker, as the supervisor sees them:
     either      it exits: `WorkerFailed`                           the supervisor kills the others
     serving     it exits                                           exited
                 `_stop` sends SIGTERM                              stopping
+    all three   it hangs: `_end_if_it_hangs`                       the same, by SIGKILL
     exited      RESTART_SECONDS have passed since its start        starting
     stopping    it exits                                           exited, for good
                 `_kill_time`, or a second signal to stop           stopping, by SIGKILL
@@ -43,6 +44,7 @@ from msgspec import Struct
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.output import STANDARD_ERROR, STANDARD_OUTPUT
 from kapiserver.apiserver.serving.process.signals import has_terminal
+from kapiserver.apiserver.serving.process.silence import SILENT_SECONDS, Silence
 from kapiserver.apiserver.serving.process.systemd import ServiceManager
 from kapiserver.apiserver.serving.process.worker_channel import (
     ASK,
@@ -69,22 +71,34 @@ WorkerMain = Callable[[Config, WorkerChannel], None]
 
 
 class _Worker(Struct):
-    """The supervisor's record of a worker; `pid` is 0 until its process is started again."""
+    """The supervisor's record of a worker; `pid` is 0 until its process is started again.
+
+    heard_at    when its last message came, or its process was started
+    hangs       whether it has been silent for too long
+    """
 
     number: int
     pid: int = 0
     connection: socket.socket | None = None
     ready: bool = False
     started: float = 0.0
+    heard_at: float = 0.0
+    hangs: bool = False
 
 
 def supervise(
-    config: Config, work: WorkerMain, service: ServiceManager, *, has_sockets: bool
+    config: Config,
+    work: WorkerMain,
+    service: ServiceManager,
+    *,
+    has_sockets: bool,
+    silent_seconds: float = SILENT_SECONDS,
 ) -> int:
     """Serve with `workers` processes until a signal to stop; return the exit code.
 
     service         gets the reports of all workers
     has_sockets     whether the workers serve sockets that listen already as secure port
+    silent_seconds  a worker that is silent for longer hangs
 
     Raises OSError for a port in use, WorkerFailed if a worker exits before all are ready.
     """
@@ -100,14 +114,17 @@ def supervise(
                 _reserved("127.0.0.1", serving.insecure_port, serving.permit_port_sharing)
             ),
         )
-        return _Supervisor(config, work, service).run()
+        return _Supervisor(config, work, service, Silence(silent_seconds)).run()
 
 
 class _Supervisor:
-    def __init__(self, config: Config, work: WorkerMain, service: ServiceManager) -> None:
+    def __init__(
+        self, config: Config, work: WorkerMain, service: ServiceManager, silence: Silence
+    ) -> None:
         self._config = config
         self._work = work
         self._service = service
+        self._silence = silence
         self._workers = [_Worker(number) for number in range(config.serving.workers)]
         self._selector = selectors.DefaultSelector()
         self._all_ready = False
@@ -159,6 +176,7 @@ class _Supervisor:
                     self._on_signal(number)
             else:
                 self._receive(key.data)
+        self._silence.look(time.monotonic())
         for worker in self._workers:
             self._check_process(worker)
         self._service.report_life_if_due()
@@ -173,6 +191,7 @@ class _Supervisor:
         except OSError:  # the worker has exited; `_check_process` reaps it
             self._selector.unregister(worker.connection)
             return
+        worker.heard_at = time.monotonic()
         if message == READY:
             self._on_ready(worker)
         elif message == ASK:
@@ -202,17 +221,33 @@ class _Supervisor:
             pid, status = os.waitpid(worker.pid, os.WNOHANG)
             if pid:
                 self._on_exit(worker, os.waitstatus_to_exitcode(status))
-            elif self._stopping and now > self._kill_time:
-                os.kill(worker.pid, signal.SIGKILL)
+            elif self._stopping:
+                if now > self._kill_time:
+                    os.kill(worker.pid, signal.SIGKILL)
+            else:
+                self._end_if_it_hangs(worker)
         if not worker.pid and not self._stopping and now >= worker.started + RESTART_SECONDS:
             self._start(worker)
+
+    def _end_if_it_hangs(self, worker: _Worker) -> None:
+        """Let a worker that hangs write its stacks, and kill it at the next look."""
+        if not self._silence.is_too_long(worker.heard_at):
+            worker.hangs = False
+        elif worker.hangs:
+            os.kill(worker.pid, signal.SIGKILL)
+        else:
+            worker.hangs = True
+            _log.error(
+                "worker %d hangs: it was silent for %g s", worker.number, self._silence.limit
+            )
+            os.kill(worker.pid, signal.SIGUSR1)
 
     def _on_exit(self, worker: _Worker, code: int) -> None:
         if worker.connection is not None:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(worker.connection)
             worker.connection.close()
-        worker.pid, worker.connection, worker.ready = 0, None, False
+        worker.pid, worker.connection, worker.ready, worker.hangs = 0, None, False, False
         # First whether the server stops: a worker that SIGTERM ended before it was ready is no
         # failure.
         if self._stopping:
@@ -258,7 +293,7 @@ class _Supervisor:
     def _start(self, worker: _Worker) -> None:
         parent_end, child_end = socket.socketpair()
         parent_end.setblocking(False)  # a worker may be too busy to read messages
-        worker.started = time.monotonic()
+        worker.started = worker.heard_at = time.monotonic()
         STANDARD_ERROR.close()  # ends its thread: none may run during the fork
         # Block signals between the fork and the worker's own handlers: those of the supervisor do
         # nothing but wake its selector.

@@ -71,7 +71,8 @@ async def test_old_versions_leave_the_tables(opened: Open, tables: str) -> None:
 
 async def test_no_statement_reads_a_whole_table(opened: Open, tables: str, schema: str) -> None:
     """k3s #9256: a list reads all rows of the table, because its collation keeps the index from
-    being used. Here each statement reads about as many rows as it returns."""
+    being used. Here each statement reads about as many rows as it returns. The table of the newest
+    revision has many versions of its row while another session holds an old snapshot."""
     async with opened(f"{shared_postgresql().url}?application_name=scans") as view:
         revision = await rewrite(view, 3, "/a/")
         revision = await rewrite(view, 3, "/b/")
@@ -89,10 +90,10 @@ async def test_no_statement_reads_a_whole_table(opened: Open, tables: str, schem
             await asyncio.sleep(0.01)
     ((scanned, indexed),) = await run_sql(
         "SELECT sum(seq_tup_read), sum(idx_tup_fetch) FROM pg_stat_user_tables "
-        "WHERE schemaname = $1 AND relname IN ('log', 'current', 'expiry')",
+        "WHERE schemaname = $1 AND relname IN ('log', 'current', 'expiry', 'state')",
         schema,
     )
-    assert scanned == 0
+    assert scanned <= 1  # the index of the newest revision was made of one row
     assert indexed
 
 

@@ -41,7 +41,7 @@ async def test_an_older_layout(opened: Open, tables: str) -> None:
     async with opened() as older:
         await older.create("/a/x", b"")
         await run_sql(f"DROP FUNCTION {tables}.write_batch")
-        await run_sql(f"DROP INDEX {tables}.log_by_replaced_key")
+        await run_sql(f"DROP INDEX {tables}.log_by_replaced_key, {tables}.state_by_revision")
         await run_sql(f"CREATE INDEX log_by_key ON {tables}.log (key, revision DESC)")
         await run_sql(f"UPDATE {tables}.layout SET version = 1")
         async with opened() as view:

@@ -98,7 +98,7 @@ async def test_the_connection_ends(opened: Open, tables: str) -> None:
         session = await session_of(view)
         await run_sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = $1",
-            f"SELECT revision FROM {tables}.state",
+            f"SELECT revision FROM {tables}.state ORDER BY revision DESC LIMIT 1",
         )
         assert await view.current_revision() == revision
         assert await session_of(view) is not session

@@ -5,7 +5,9 @@
     current     the current revision of each existing key; small rows, so that counting is fast
     expiry      when the version of a revision expires, in seconds since the epoch; rows of replaced
                 versions are deleted when they are due
-    state       one row: the newest revision
+    state       one row: the newest revision. While another session holds an old snapshot, as a dump
+                of the database does, PostgreSQL keeps each replaced version of this row. So readers
+                and writers take the newest by the index `state_by_revision`
     compaction  one row: the revision below which history is compacted
     layout      one row: the version of the layout
 
@@ -24,11 +26,11 @@ revision than it expects, then a row of place 0 with the revision before the fir
 waits for a writer and no writer waits for it.
 
     layout        what happens                              next layout
-    none          all is created                            4
-    1, 2, 3       functions are created or replaced, and    4
-                  the index `log_by_key` too
-    4             nothing                                   4
-    5 and later   `Refused` is raised                       as it is; of a newer kapiserver
+    none          all is created                            5
+    1 to 4        functions and indexes are created or      5
+                  replaced
+    5             nothing                                   5
+    6 and later   `Refused` is raised                       as it is; of a newer kapiserver
 
 Servers of an older version that run meanwhile go on with the functions of a newer one, and with
 `apply_writes`, which layouts 1 and 2 have instead of `write_batch`. Without `log_by_key` their
@@ -41,7 +43,7 @@ import asyncpg
 
 from kapiserver.storage.errors import Refused
 
-LAYOUT = 4
+LAYOUT = 5
 
 _MIGRATION_LOCK = 0x6B617069  # "kapi"
 """The key of the advisory lock that servers which start at the same time take in turn."""
@@ -70,17 +72,18 @@ CREATE TABLE {schema}.current (key bytea PRIMARY KEY, revision bigint NOT NULL) 
 );
 CREATE TABLE {schema}.expiry (revision bigint PRIMARY KEY, at double precision NOT NULL);
 CREATE INDEX expiry_by_time ON {schema}.expiry (at);
-CREATE TABLE {schema}.state (revision bigint NOT NULL) WITH (fillfactor = 10);
+CREATE TABLE {schema}.state (revision bigint NOT NULL);
 CREATE TABLE {schema}.compaction (revision bigint NOT NULL);
 CREATE TABLE {schema}.layout (version integer NOT NULL);
 INSERT INTO {schema}.state VALUES (1);
 INSERT INTO {schema}.compaction VALUES (0);
 INSERT INTO {schema}.layout VALUES (0);
 """
-_INDEX = """
+_INDEXES = """
 DROP INDEX IF EXISTS {schema}.log_by_key;
 CREATE INDEX IF NOT EXISTS log_by_replaced_key
     ON {schema}.log (key, revision) INCLUDE (previous) WHERE previous > 0;
+CREATE INDEX IF NOT EXISTS state_by_revision ON {schema}.state (revision);
 """
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION {schema}.write_batch(
@@ -94,7 +97,7 @@ DECLARE
     before bigint;
     failed bigint;
 BEGIN
-    UPDATE {schema}.state SET revision = revision + size RETURNING revision - size INTO before;
+    SELECT revision INTO before FROM {schema}.state ORDER BY revision DESC LIMIT 1 FOR UPDATE;
     -- A statement after the lock sees all that earlier writers committed.
     RETURN QUERY
     SELECT place, coalesce(c.revision, 0), CASE WHEN write.expected > 0 THEN
@@ -107,7 +110,6 @@ BEGIN
     GET DIAGNOSTICS failed = ROW_COUNT;
     IF failed > 0 THEN
         size := size - failed;
-        UPDATE {schema}.state SET revision = before + size;
         -- Only the others remain in the arrays.
         SELECT array_agg(write.key ORDER BY place), array_agg(content ORDER BY place),
             array_agg(write.expected ORDER BY place), array_agg(write.expires ORDER BY place),
@@ -119,6 +121,7 @@ BEGIN
         WHERE coalesce(c.revision, 0) = write.expected;
     END IF;
     IF size > 0 THEN
+        UPDATE {schema}.state SET revision = before + size WHERE revision = before;
         INSERT INTO {schema}.log (revision, key, previous, deleted, checksum, value)
         SELECT before + place, key, expected, content IS NULL, checksum, content
         FROM unnest(keys, contents, expected, checksums)
@@ -205,7 +208,7 @@ async def _update(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
         await connection.execute(_TABLES.format(**names))
     if version < LAYOUT:
-        statements = (_INDEX + _FUNCTIONS).format(**names)
+        statements = (_INDEXES + _FUNCTIONS).format(**names)
         await connection.execute(statements, timeout=_MIGRATION_SECONDS)
         await connection.execute(f"UPDATE {quoted(schema)}.layout SET version = {LAYOUT}")
 

@@ -29,35 +29,28 @@ from kapiserver.storage.postgresql.rows import (
 )
 
 _NO_LIMIT = 1 << 62
-
-_STATE = """
-SELECT s.revision AS newest, k.revision AS compacted
-FROM {schema}.state s CROSS JOIN {schema}.compaction k
-"""
-_LAST = """
+_NEWEST = "SELECT revision FROM {schema}.state ORDER BY revision DESC LIMIT 1"
+_SNAPSHOT = f"({_NEWEST}) AS newest, (SELECT revision FROM {{schema}}.compaction) AS compacted"
+_LAST = f"""
 SELECT s.revision AS newest, n.key AS newest_key, n.checksum AS newest_checksum, l.key, l.checksum
-FROM {schema}.state s
-LEFT JOIN {schema}.log n ON n.revision = s.revision
-LEFT JOIN {schema}.log l ON l.revision = $1
+FROM ({_NEWEST}) s
+LEFT JOIN {{schema}}.log n ON n.revision = s.revision
+LEFT JOIN {{schema}}.log l ON l.revision = $1
 """
-_SNAPSHOT = """
-    (SELECT revision FROM {schema}.state) AS newest,
-    (SELECT revision FROM {schema}.compaction) AS compacted
-"""
-_GET = """
+_GET = f"""
 SELECT s.revision AS newest, c.key, l.revision, l.value, l.checksum
-FROM {schema}.state s
-LEFT JOIN {schema}.current c ON c.key = $1
-LEFT JOIN {schema}.log l ON l.revision = c.revision
+FROM ({_NEWEST}) s
+LEFT JOIN {{schema}}.current c ON c.key = $1
+LEFT JOIN {{schema}}.log l ON l.revision = c.revision
 """
-_GET_AT_REVISION = """
-SELECT s.revision AS newest, k.revision AS compacted, l.key, l.revision, l.value, l.checksum
-FROM {schema}.state s CROSS JOIN {schema}.compaction k LEFT JOIN (
-    SELECT revision FROM {schema}.current WHERE key = $1 AND revision <= $2
+_GET_AT_REVISION = f"""
+SELECT {_SNAPSHOT}, l.key, l.revision, l.value, l.checksum
+FROM (SELECT) one LEFT JOIN (
+    SELECT revision FROM {{schema}}.current WHERE key = $1 AND revision <= $2
     UNION ALL
-    SELECT previous FROM {schema}.log
+    SELECT previous FROM {{schema}}.log
     WHERE key = $1 AND revision > $2 AND previous > 0 AND previous <= $2
-) version ON true LEFT JOIN {schema}.log l ON l.revision = version.revision
+) version ON true LEFT JOIN {{schema}}.log l ON l.revision = version.revision
 """
 _PAGE = f"""
 SELECT {_SNAPSHOT}, {{count}} AS number, c.key, l.revision, l.value, l.checksum
@@ -118,8 +111,8 @@ class Reader:
         self._connections = connections
         self._counts = RemainingCounts()
         fill = connections.statement
-        self._newest = fill("SELECT revision FROM {schema}.state")
-        self._state = fill(_STATE)
+        self._newest = fill(_NEWEST)
+        self._state = fill(f"SELECT {_SNAPSHOT}")
         self._get = fill(_GET)
         self._get_at_revision = fill(_GET_AT_REVISION)
         self._pages = {

@@ -28,14 +28,14 @@ class _Store:
         self.begun.put_nowait(read)
         return await read
 
-    async def call(self) -> asyncio.Task[Revision]:
+    async def call(self) -> asyncio.Future[Revision]:
         """Return a caller that waits."""
         (caller,) = await self.calls(1)
         return caller
 
-    async def calls(self, number: int) -> list[asyncio.Task[Revision]]:
+    async def calls(self, number: int) -> list[asyncio.Future[Revision]]:
         """Return callers that wait for the same read."""
-        callers = [asyncio.create_task(self._reads.newest()) for _ in range(number)]
+        callers = [self._reads.newest() for _ in range(number)]
         await asyncio.sleep(0)
         return callers
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 from kapiserver.apiserver.context import Handler
@@ -78,6 +78,8 @@ class Listener:
         http2: Http2Settings | None = None,
     ) -> None:
         self._dispatcher = Dispatcher(handle, user=user)
+        self.dispatch: Callable[[Exchange], Awaitable[None]] = self._dispatcher.dispatch
+        """Responds to the request of an exchange."""
         self._error_response = error_response
         self.incomplete_headers = incomplete_headers or IncompleteHeaders()
         self._http2 = http2
@@ -161,18 +163,9 @@ class Listener:
         if self._dispatcher.draining and not self.connections:
             self._all_closed.set()
 
-    async def handle(self, connection: Connection, head: RequestHead) -> bool:
-        """Respond to a request; return whether the connection stays open."""
-        exchange = HttpExchange(connection, head, head.keep_alive)
-        try:
-            await self._dispatcher.dispatch(exchange)
-        finally:
-            connection.on_lost = connection.stream = None
-        return exchange.keep_alive
-
-    async def dispatch(self, exchange: Exchange) -> None:
-        """Respond to a request of HTTP/2."""
-        await self._dispatcher.dispatch(exchange)
+    def handle(self, connection: Connection, head: RequestHead) -> Awaitable[None]:
+        """Respond to a request, and clear `head.keep_alive` if the connection ends."""
+        return self.dispatch(HttpExchange(connection, head))
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

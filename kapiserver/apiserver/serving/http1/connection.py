@@ -35,7 +35,7 @@ import functools
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Protocol
 
@@ -86,8 +86,8 @@ class ConnectionOwner(Protocol):
     def incomplete_headers(self) -> IncompleteHeaders:
         """The bytes of incomplete headers of all connections."""
 
-    async def handle(self, connection: Connection, head: RequestHead) -> bool:
-        """Respond to a request; return whether the connection stays open."""
+    def handle(self, connection: Connection, head: RequestHead) -> Awaitable[None]:
+        """Respond to a request, and clear `head.keep_alive` if the connection ends."""
 
     def error_response(self, request: Request, error: ServerError) -> Response:
         """Return the error response for a request that never reaches a handler."""
@@ -380,9 +380,11 @@ class Connection(AcceptedConnection):
             return _End.LINGER
         body = self.body = head.body
         try:
-            keep_alive = await self._owner.handle(self, head)
+            await self._owner.handle(self, head)
         finally:
             self.body = EMPTY_BODY
+            self.on_lost = self.stream = None
+        keep_alive = head.keep_alive
         # The rest of the body lies before the next head.
         if body is not EMPTY_BODY:
             if not body.is_complete and self.transport is not None:

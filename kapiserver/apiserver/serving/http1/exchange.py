@@ -42,14 +42,11 @@ _log = logging.getLogger(__name__)
 
 
 class HttpExchange(Struct, eq=False):
-    """One request of a connection, and the way to its response. An Exchange.
-
-    keep_alive      whether the connection stays open after the response
-    """
+    """One request of a connection, and the way to its response. An Exchange. It clears `keep_alive`
+    of the head if the response ends the connection."""
 
     _connection: Connection
     _head: RequestHead
-    keep_alive: bool
 
     def make_request(self, user: User) -> Request:
         """Return the request as filters and handlers see it."""
@@ -62,12 +59,12 @@ class HttpExchange(Struct, eq=False):
     ) -> Coroutine[object, object, Outcome]:
         """Write a response, and return how it ended."""
         if is_last:
-            self.keep_alive = False
+            self._head.keep_alive = False
         if isinstance(response, Response):
             return self._write_response(response)
         if isinstance(response, StreamResponse):
             return self._write_stream(response)
-        self.keep_alive = False
+        self._head.keep_alive = False
         return write_upgrade(self._connection, response)
 
     def close_stream(self) -> None:
@@ -77,7 +74,7 @@ class HttpExchange(Struct, eq=False):
 
     def abort(self) -> None:
         """Close the connection at once."""
-        self.keep_alive = False
+        self._head.keep_alive = False
         self._connection.abort()
 
     async def _write_response(self, response: Response) -> Outcome:
@@ -90,7 +87,7 @@ class HttpExchange(Struct, eq=False):
                 await self._wait_writable()
             return outcome
         except ConnectionError:
-            self.keep_alive = False
+            self._head.keep_alive = False
             return _unfinished(response)
         except TimeoutError:
             remote = self._connection.remote
@@ -103,7 +100,7 @@ class HttpExchange(Struct, eq=False):
         return _unfinished(response)
 
     def _write_small(self, response: Response, body: bytes) -> Outcome:
-        close = "" if self.keep_alive else CLOSE_HEADER
+        close = "" if self._head.keep_alive else CLOSE_HEADER
         length = "" if response.status in WITHOUT_BODY else f"Content-Length: {len(body)}\r\n"
         data = response_head(response, length + close)
         if self._omits_body(response):
@@ -112,18 +109,18 @@ class HttpExchange(Struct, eq=False):
         return Outcome(status=response.status, bytes_sent=len(body), finished=True)
 
     async def _write_large(self, response: Response) -> Outcome:
-        length = response.length
+        length, head = response.length, self._head
         if isinstance(response.body, bytes):
             length = len(response.body)
         omits_body = self._omits_body(response)
-        is_chunked = length is None and self._head.is_http_1_1 and not omits_body
+        is_chunked = length is None and head.is_http_1_1 and not omits_body
         if is_chunked:
             framing = "Transfer-Encoding: chunked\r\n"
         elif length is not None:
             framing = f"Content-Length: {length}\r\n"
         else:
-            framing, self.keep_alive = "", self.keep_alive and omits_body
-        self._write(response_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
+            framing, head.keep_alive = "", head.keep_alive and omits_body
+        self._write(response_head(response, framing + ("" if head.keep_alive else CLOSE_HEADER)))
         bytes_sent = 0
         if not omits_body:
             bytes_sent = await self._write_parts(response.body, chunk if is_chunked else _unframed)
@@ -148,14 +145,14 @@ class HttpExchange(Struct, eq=False):
         """Send the head of a stream and wait until it ends."""
         connection, head = self._connection, self._head
         sink = cast(StreamSink, response.sink)
-        self.keep_alive = self.keep_alive and head.is_http_1_1
+        head.keep_alive = head.keep_alive and head.is_http_1_1
         websocket = connection.stream if isinstance(connection.stream, WebSocketSink) else None
         if websocket is not None:
             sink.start(websocket.switching_head(response.headers))
             connection.switch_protocol(websocket.receive)
         else:
             framing = "Transfer-Encoding: chunked\r\n" if head.is_http_1_1 else ""
-            sink.start(response_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
+            sink.start(response_head(response, framing + ("" if head.keep_alive else CLOSE_HEADER)))
         if not await is_closed_within(sink.closed, response.timeout):
             response.on_timeout()
         sink.close()
@@ -169,10 +166,10 @@ class HttpExchange(Struct, eq=False):
             status=response.status, bytes_sent=sink.bytes_sent, finished=transport is not None
         )
         if transport is None or not head.is_http_1_1 or websocket is not None:
-            self.keep_alive = False
+            head.keep_alive = False
             return outcome
         transport.write(LAST_CHUNK)
-        self.keep_alive = self.keep_alive and not is_backlogged
+        head.keep_alive = head.keep_alive and not is_backlogged
         return outcome
 
     def _omits_body(self, response: Response) -> bool:

@@ -58,7 +58,8 @@ class RequestHead(Struct, eq=False):
 
     target      the target as in the request line
     headers     looked up case-insensitively; names are in title case
-    keep_alive  whether the client wants to send another request
+    keep_alive  whether the connection stays open: the client wants to send another request, and the
+                response does not end the connection
     error       the request is malformed: the other fields may be empty; None if it is valid
     """
 

@@ -35,11 +35,11 @@ from kapiserver.apiserver.filters.slow_requests import log_slow_requests
 from kapiserver.apiserver.filters.tracing import trace_requests
 
 FILTERS: tuple[Filter, ...] = (
-    assign_audit_id,  # outermost: every response carries the id, and the log names it
+    assign_audit_id,  # outermost: the log and every response name the id
     record_metrics,  # around every response, errors included
     log_slow_requests,  # begins the trace: before every filter that opens a span
     log_access,  # logs the status that the client gets
-    send_retry_after,  # before add_headers: this response has none of them, as kube-apiserver's
+    send_retry_after,  # before add_headers: this response has the audit id alone, as in Kubernetes
     add_headers,  # outside respond_to_errors: an error response has warnings too
     compress_responses,  # compresses error responses too
     respond_to_errors,  # around every filter and handler that may raise

@@ -1,17 +1,19 @@
-"""Assigns every request an audit id, for the response header and the log.
+"""Assigns every request an audit id, for the response header, which `filters/headers.py` adds, and
+the log.
 
 Mirrors filters/audit_init.go of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from random import Random
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 
-HEADER = "Audit-Id"
+AUDIT_ID = "Audit-Id"
 _MAX_LENGTH = 64
 
 
@@ -21,13 +23,12 @@ def assign_audit_id(server: Server, next_handler: Handler) -> Handler:
     # Each server has its own, since workers are forked.
     new_bits = Random().getrandbits
 
-    async def handle(request: Request) -> AnyResponse:
-        client_id = request.header(HEADER)[:_MAX_LENGTH]
-        audit_id = client_id if client_id.isprintable() and client_id.isascii() else ""
-        audit_id = request.audit.id = audit_id or _random_uuid(new_bits(128))
-        response = await next_handler(request)
-        response.headers.append((HEADER, audit_id))
-        return response
+    def handle(request: Request) -> Awaitable[AnyResponse]:
+        client_id = request.header(AUDIT_ID)[:_MAX_LENGTH]
+        if client_id.isprintable() and client_id.isascii():
+            request.audit.id = client_id
+        request.audit.id = request.audit.id or _random_uuid(new_bits(128))
+        return next_handler(request)
 
     return handle
 

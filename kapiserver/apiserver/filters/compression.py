@@ -7,9 +7,10 @@ loop for more than a few milliseconds. Mirrors deferredResponseWriter of k8s.io/
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -32,29 +33,29 @@ def compress_responses(server: Server, next_handler: Handler) -> Handler:
     if _GATE not in server.config.features.feature_gates:
         return next_handler
 
-    async def handle(request: Request) -> AnyResponse:
+    def handle(request: Request) -> Awaitable[AnyResponse]:
+        if lists_gzip(request.header("Accept-Encoding")) and is_remote(request.remote):
+            return handle_compressed(request)
+        return next_handler(request)
+
+    async def handle_compressed(request: Request) -> AnyResponse:
         response = await next_handler(request)
         if not isinstance(response, Response) or response.is_passed_on:
             return response
-        if _is_small(response.body):
+        if isinstance(response.body, bytes) and len(response.body) <= THRESHOLD:
             return response
-        if accepts_gzip(request) and is_remote(request.remote):
-            return await compress(response)
-        return response
+        return await compress(response)
 
     return handle
 
 
-def _is_small(body: bytes | AsyncIterator[bytes]) -> bool:
-    return isinstance(body, bytes) and len(body) <= THRESHOLD
-
-
-def accepts_gzip(request: Request) -> bool:
+@functools.lru_cache(maxsize=64)
+def lists_gzip(codings: str) -> bool:
     """Report whether Accept-Encoding lists gzip without a weight, as kube-apiserver checks it."""
-    codings = request.header("Accept-Encoding")
-    return "gzip" in codings and any(coding.strip() == "gzip" for coding in codings.split(","))
+    return any(coding.strip() == "gzip" for coding in codings.split(","))
 
 
+@functools.lru_cache(maxsize=1024)
 def is_remote(address: str) -> bool:
     """Report whether an IP address is not of the loopback interface."""
     try:

@@ -7,6 +7,7 @@ requests of API servers. Mirrors filters/with_retry_after.go of k8s.io/apiserver
 from __future__ import annotations
 
 from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.filters.audit import AUDIT_ID
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, text_error
 
@@ -27,6 +28,7 @@ def send_retry_after(server: Server, next_handler: Handler) -> Handler:
             return await next_handler(request)
         response = text_error(_TEXT, 429)
         response.headers.append(("Retry-After", str(RETRY_SECONDS)))
+        response.headers.append((AUDIT_ID, request.audit.id))
         return response
 
     return handle

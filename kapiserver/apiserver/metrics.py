@@ -205,19 +205,13 @@ class ResourceRequests:
         self.series: dict[RequestLabels, RequestSeries] = {}
         self.shared: dict[RequestLabels, SharedSeries] = {}
         self.long_running: Gauge[RequestLabels] = Gauge()
-        self._by_key: dict[Hashable, RequestSeries] = {}
 
-    def get(self, key: Hashable) -> RequestSeries | None:
-        """Return the series of the requests with that key, which determines their labels."""
-        return self._by_key.get(key)
-
-    def add(self, key: Hashable, labels: RequestLabels) -> RequestSeries:
-        """Return the series with these labels, from now on that of the key as well."""
+    def with_labels(self, labels: RequestLabels) -> RequestSeries:
+        """Return the series with these labels."""
         series = self.series.get(labels)
         if series is None:
             shared = self.shared.setdefault(labels._replace(dry_run=""), SharedSeries())
             series = self.series[labels] = RequestSeries(shared)
-        self._by_key[key] = series
         return series
 
     def retain_versions(self, served: Collection[str]) -> None:
@@ -225,15 +219,19 @@ class ResourceRequests:
         for values in (self.series, self.shared, self.long_running.values):
             for labels in [labels for labels in values if labels.version not in served]:
                 del values[labels]
-        self._by_key.clear()
 
 
 class AllRequests:
-    """The metrics of all requests, by group and name of the resource. Requests that are for no
-    resource, or for one that is not served, have two empty strings."""
+    """The metrics of all requests.
+
+    resources   by group and name of the resource. Requests that are for no resource, or for one
+                that is not served, have two empty strings
+    by_key      the series of requests by what determines their labels
+    """
 
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str], ResourceRequests] = {}
+        self.by_key: dict[Hashable, RequestSeries] = {}
         self.terminations: Counter[tuple[RequestLabels, int]] = Counter()
         """Requests that the server ended in self-defence, by labels and status."""
 
@@ -247,6 +245,7 @@ class AllRequests:
     def retain_versions(self, group: str, resource: str, served: Collection[str]) -> None:
         """Remove the series of a resource but for its served versions. A request that still runs
         counts on in the removed series."""
+        self.by_key.clear()
         if not served:
             self.resources.pop((group, resource), None)
         elif (requests := self.resources.get((group, resource))) is not None:

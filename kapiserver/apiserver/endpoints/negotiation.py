@@ -19,7 +19,6 @@ from kapiserver.apiserver.target import Target
 from kapiserver.codecs.media_types import JSON, PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import (
     AllowsConversion,
-    MediaTypeOptions,
     check_stream,
     negotiate_output,
     no_conversion,
@@ -27,7 +26,7 @@ from kapiserver.codecs.negotiation import (
 )
 
 META_VERSIONS = (GroupVersion("meta.k8s.io", "v1"), GroupVersion("meta.k8s.io", "v1beta1"))
-_MAX_CACHED_HEADER = 512
+_MAX_CACHED_TEXTS = 1024
 _METADATA = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -86,13 +85,13 @@ def stream_format(server: Server, response_format: ResponseFormat) -> ResponseFo
 
 def negotiate(server: Server, request: Request, endpoint: Endpoint) -> ResponseFormat:
     """Return the format of a response of an endpoint. Raises NotAcceptable, RouteNotAcceptable."""
-    header, offered = request.header("Accept"), server.codecs.media_types
+    accept, user_agent = request.header("Accept"), request.header("User-Agent")
+    pretty = request.parameter("pretty")
     # Clients send few different headers, so results are cached.
-    is_cacheable = len(header) <= _MAX_CACHED_HEADER
-    options = (_negotiate_cached if is_cacheable else _negotiate_cached.__wrapped__)(
-        header, offered, endpoint
+    is_cacheable = len(accept) + len(user_agent) + len(pretty) <= _MAX_CACHED_TEXTS
+    return (_cached_format if is_cacheable else _format)(
+        accept, user_agent, pretty, server.codecs.media_types, endpoint
     )
-    return _response_format(request, options)
 
 
 def _custom_endpoint(target: Target) -> Endpoint | None:
@@ -102,20 +101,18 @@ def _custom_endpoint(target: Target) -> Endpoint | None:
     return _CUSTOM_SCALES if target.has_other_kind else _CUSTOM_OBJECTS
 
 
-@functools.lru_cache(maxsize=256)
-def _negotiate_cached(
-    header: str, offered: tuple[MediaType, ...], endpoint: Endpoint
-) -> MediaTypeOptions:
+def _format(
+    accept: str, user_agent: str, pretty: str, offered: tuple[MediaType, ...], endpoint: Endpoint
+) -> ResponseFormat:
     if endpoint.by_go_restful:
         produced = produced_types(offered, has_streams=endpoint.has_streams)
-        check_accept(header, endpoint.other_types + produced)
-    return negotiate_output(header, offered, allows=endpoint.allows)
+        check_accept(accept, endpoint.other_types + produced)
+    options = negotiate_output(accept, offered, allows=endpoint.allows)
+    is_indented = options.media.pretty and (options.pretty or wants_pretty(pretty, user_agent))
+    return ResponseFormat(media=options.media, pretty=is_indented, convert=options.convert)
 
 
-def _response_format(request: Request, options: MediaTypeOptions) -> ResponseFormat:
-    is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
-    pretty = options.media.pretty and (options.pretty or is_interactive)
-    return ResponseFormat(media=options.media, pretty=pretty, convert=options.convert)
+_cached_format = functools.lru_cache(maxsize=1024)(_format)
 
 
 def _allows_without_protobuf(media: MediaType, convert: GroupVersionKind | None) -> bool:

@@ -77,10 +77,7 @@ def _record(requests: AllRequests, scheme: Scheme, request: Request) -> None:
             info.namespace == "",
             "dryRun" in request.query,
         )
-    resource = requests.resources.get(
-        (info.version.group, info.resource) if request.target is not None else ("", "")
-    )
-    series = resource.get(key) if resource is not None else None
+    series = requests.by_key.get(key)
     if series is None:
         series = _add_series(requests, scheme, key, request)
     try:
@@ -109,7 +106,9 @@ def _add_series(
     served = scheme.custom.served_versions(labels.group, labels.resource)
     if is_custom and labels.version not in served:
         key = labels = labels._replace(group="", version="", resource="", subresource="", scope="")
-    return requests.of(labels.group, labels.resource).add(key, labels)
+    series = requests.of(labels.group, labels.resource).with_labels(labels)
+    requests.by_key[key] = series
+    return series
 
 
 def labels_of(request: Request) -> RequestLabels:

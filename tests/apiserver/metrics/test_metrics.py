@@ -196,7 +196,7 @@ def _fill(metrics: Metrics, resources: int) -> None:
         group, name = f"group{number}.example.com", f"widgets{number}"
         for verb in ("GET", "LIST", "POST", "PUT", "PATCH", "DELETE", "WATCH"):
             labels = RequestLabels(verb, "", group, "v1", name, "", "resource")
-            series = metrics.requests.of(group, name).add(labels, labels)
+            series = metrics.requests.of(group, name).with_labels(labels)
             series.statuses[200] = 1
             for seconds in (0.01, 0.02, 7):
                 series.seconds.observe(seconds)

@@ -35,7 +35,7 @@ def route(server: Server) -> Handler:
         if api_service is not None:
             serve_aggregated = await server.offloader.load(_lazy_aggregated)
             return await delegate(server, request, serve_aggregated(server, request, api_service))
-        if not info.is_resource_request:
+        if not info.resource:
             return await _handle_path(server, request)
         if info.version.group in server.computed:
             serve_computed = await server.offloader.load(_lazy_computed)
@@ -56,8 +56,8 @@ def route(server: Server) -> Handler:
         else:
             target.check_verb(info.verb)
         request.target = target
-        if deprecation := target.deprecation:
-            request.warnings.add(deprecation)
+        if target.resource.deprecations:
+            request.warnings.add(target.deprecation)
         media_type = ""
         lazy_handler = unstored.get((info.version.group, info.resource))
         if lazy_handler is None and target.subresource:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from kapiserver.apiserver.request import Certificate
 from kapiserver.apiserver.serving.tls.client_certificate import client_certificate
 from kapiserver.apiserver.serving.tls.context import host_of_handshake
-
-_UNREAD: Any = object()
-"""Stands for a certificate that was not read from the TLS session yet."""
 
 
 class AcceptedConnection(asyncio.Protocol):
@@ -23,13 +20,14 @@ class AcceptedConnection(asyncio.Protocol):
 
     transport       None before the TLS handshake, and when the connection was closed
     remote          the client's address
+    certificate     the client's certificate, which TLS has verified, or None
     tls_host        the host that the client named in the TLS handshake (SNI), or ""
     """
 
     __slots__ = (
         "_abort_handshake",
-        "_certificate",
         "_discard",
+        "certificate",
         "remote",
         "tls_host",
         "transport",
@@ -38,7 +36,7 @@ class AcceptedConnection(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.remote = self.tls_host = ""
-        self._certificate: Certificate | None = _UNREAD
+        self.certificate: Certificate | None = None
         self._abort_handshake: Callable[[], object] | None = None
         self._discard: Callable[[], None] | None = None
 
@@ -54,14 +52,8 @@ class AcceptedConnection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         peer = transport.get_extra_info("peername")
         self.remote = str(peer[0]) if peer else ""
+        self.certificate = client_certificate(transport)
         self.tls_host = host_of_handshake(transport)
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The client's certificate, read once per connection."""
-        if self._certificate is _UNREAD:
-            self._certificate = client_certificate(self.transport)
-        return self._certificate
 
     def fail_handshake(self) -> None:
         """The connection was lost before its transport existed."""

@@ -19,7 +19,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
 from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
-from kapiserver.apiserver.serving.exchange import Dispatcher, Exchange
+from kapiserver.apiserver.serving.exchange import Dispatcher
 from kapiserver.apiserver.serving.http1.connection import Connection
 from kapiserver.apiserver.serving.http1.exchange import HttpExchange
 from kapiserver.apiserver.serving.http1.request_parser import RequestHead
@@ -78,7 +78,7 @@ class Listener:
         http2: Http2Settings | None = None,
     ) -> None:
         self._dispatcher = Dispatcher(handle, user=user)
-        self.dispatch: Callable[[Exchange], Awaitable[None]] = self._dispatcher.dispatch
+        self.dispatch = self._dispatcher.dispatch
         """Responds to the request of an exchange."""
         self._error_response = error_response
         self.incomplete_headers = incomplete_headers or IncompleteHeaders()

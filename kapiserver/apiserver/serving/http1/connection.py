@@ -11,11 +11,11 @@ its state is that of its responses:
                 HEADER_BYTES arrive without a complete head        refusing
                 IDLE_SECONDS pass                                  closing
                 HEADER_SECONDS pass without a complete head        lost
-    responding  KEEP_ALIVE, and no head waits                      idle
+    responding  "keep alive", and no head waits                    idle
                 the handler calls `switch_protocol`                upgraded
                 HEADER_BYTES arrive, as above                      refusing
-                LINGER: a head or a body was malformed             lingering
-                CLOSE, or `stop`                                   closing
+                "linger": a head or a body was malformed           lingering
+                "close", or `stop`                                 closing
     refusing    the error is written, after earlier responses      lingering
     upgraded    the handler returns                                closing
     lingering   the client is silent, or sends too long or much    closing
@@ -36,8 +36,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
-from enum import Enum
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Certificate, Request, no_stream, parse_target
@@ -103,12 +102,8 @@ def _drop(_data: bytes) -> None:
     pass
 
 
-class _End(Enum):
-    """What becomes of a connection after a response. LINGER: the client may still be sending."""
-
-    KEEP_ALIVE = "keep alive"
-    CLOSE = "close"
-    LINGER = "linger"
+_End: TypeAlias = Literal["keep alive", "close", "linger"]
+"""What becomes of a connection after a response. It lingers if the client may still be sending."""
 
 
 class Connection(AcceptedConnection):
@@ -353,9 +348,9 @@ class Connection(AcceptedConnection):
                 end = await self._respond_to(self._requests.popleft())
                 # Both empty `_requests`: a request behind a response that ends the connection is
                 # not processed, and the client learns that from the close.
-                if end is _End.CLOSE:
+                if end == "close":
                     self.close()
-                elif end is _End.LINGER:
+                elif end == "linger":
                     self._linger()
         except Exception:
             _log.exception("the connection of client %s failed", self.remote)
@@ -377,7 +372,7 @@ class Connection(AcceptedConnection):
         self._unhandled_bytes = self._body_bytes = 0
         if head.error is not None:
             self._refuse(head.error)
-            return _End.LINGER
+            return "linger"
         body = self.body = head.body
         try:
             await self._owner.handle(self, head)
@@ -391,9 +386,9 @@ class Connection(AcceptedConnection):
                 await self._drop_rest(body)
             self.resume_reading()  # paused by a body that was complete before a handler read it
             if body.is_broken:
-                return _End.LINGER
+                return "linger"
             keep_alive = keep_alive and body.is_complete
-        return _End.KEEP_ALIVE if keep_alive else _End.CLOSE
+        return "keep alive" if keep_alive else "close"
 
     def _parse_more(self) -> None:
         """Parse bytes that had to wait for earlier requests."""

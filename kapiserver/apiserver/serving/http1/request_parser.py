@@ -9,7 +9,7 @@ Mirrors readRequest and readTransfer of Go's net/http.
 from __future__ import annotations
 
 import itertools
-import re
+import string
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -41,8 +41,10 @@ Fields: TypeAlias = list[tuple[bytes, bytes]]
 """Names and values of headers as the client sent them."""
 _KNOWN_BYTES = 2048
 """Headers of more bytes are not kept for the next request."""
-_PLAIN_LINE = re.compile(rb"(DELETE|GET|HEAD) (/[\w!$&'()*+,./:;=?@~-]*) HTTP/1\.1(?=\r\n)")
-"""Matches request lines that need no further check."""
+_PLAIN_METHODS = {method.encode(): method for method in ("DELETE", "GET", "HEAD")}
+_PLAIN_BYTES = (string.ascii_letters + string.digits + "_!$&'()*+,./:;=?@~-").encode()
+_PLAIN_TARGET = bytes(byte if byte in _PLAIN_BYTES else 0 for byte in range(256))
+"""A table for `bytes.translate`, which leaves targets as they are that need no further check."""
 
 _TRANSFER_ENCODING = istr("Transfer-Encoding")
 _CONTENT_LENGTH = istr("Content-Length")
@@ -158,27 +160,24 @@ class RequestParser:
     def _take_known(self, data: bytes, known_rest: bytes) -> bool:
         """Report the request in some bytes, and return True, if these are a plain first line and
         what stood behind that of an earlier request."""
-        line = _PLAIN_LINE.match(data)
-        if line is None or line.end() > LINE_LIMIT or data[line.end() :] != known_rest:
+        plain = _plain_line(data[: -len(known_rest)]) if data.endswith(known_rest) else None
+        if plain is None:
             return False
         self.body = EMPTY_BODY
-        method, target = line[1].decode(), line[2].decode()
-        self._on_head(
-            RequestHead(method, target, True, self._rest_headers.headers, True, EMPTY_BODY)
-        )
+        self._on_head(RequestHead(*plain, True, self._rest_headers.headers, True, EMPTY_BODY))
         return True
 
     def _keep_rest(self, data: bytes) -> None:
         """Keep what stands behind a plain first line, if these bytes are one whole request."""
-        line = _PLAIN_LINE.match(data)
+        end = data.find(b"\r\n")
         if (
-            line is not None
-            and self._is_between
+            self._is_between
             and not self._ends
-            and len(data) - line.end() <= _KNOWN_BYTES
-            and data.find(b"\r\n\r\n") == len(data) - 4
+            and len(data) - end <= _KNOWN_BYTES
+            and data.find(b"\r\n\r\n", end) == len(data) - 4
+            and _plain_line(data[:end]) is not None
         ):
-            self._known_rest, self._rest_headers = data[line.end() :], self._last_headers
+            self._known_rest, self._rest_headers = data[end:], self._last_headers
 
     def _fail(self, error: HttpParserError, data: bytes) -> None:
         """Report a malformed request, or break the body that is being parsed."""
@@ -297,6 +296,21 @@ class RequestParser:
             length=None if length is None else int(length),
             expects_continue=version == HTTP_1_1 and expects_continue(headers),
         )
+
+
+def _plain_line(line: bytes) -> tuple[str, str] | None:
+    """Return method and target of a request line that needs no further check, else None."""
+    method, _, rest = line.partition(b" ")
+    target, _, version = rest.partition(b" ")
+    if (
+        method not in _PLAIN_METHODS
+        or version != b"HTTP/1.1"
+        or not target.startswith(b"/")
+        or target.translate(_PLAIN_TARGET) != target
+        or len(line) > LINE_LIMIT
+    ):
+        return None
+    return _PLAIN_METHODS[method], target.decode()
 
 
 def _ignore_head(_head: RequestHead) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from email.utils import formatdate
 from http import HTTPStatus
@@ -29,8 +30,8 @@ REASONS = {status.value: status.phrase for status in HTTPStatus} | {
 def response_head(response: Response | StreamResponse, framing: str) -> bytes:
     """Return the head of a response. `framing` is the complete lines of Content-Length,
     Transfer-Encoding and Connection."""
-    status, media_type = response.status, response.media_type
-    lines = "".join([f"{name}: {value}\r\n" for name, value in response.headers])
+    status, media_type, headers = response.status, response.media_type, response.headers
+    lines = "%s: %s\r\n" * len(headers) % tuple(itertools.chain.from_iterable(headers))
     content_type = f"Content-Type: {media_type}\r\n" if media_type else ""
     return (
         f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\n{lines}"

@@ -44,17 +44,17 @@ def _item(value: Any, text: str) -> str | int | None:
         return None
     if _INDEX.fullmatch(text):
         return int(text) if int(text) < len(value) else None
-    wanted = {name: member.strip('"') for name, member in _MEMBER.findall(text)}
+    members = {name: member.strip('"') for name, member in _MEMBER.findall(text)}
     for index, item in enumerate(value):
-        if _matches(item, wanted) if wanted else str(item) == text.removeprefix("=").strip('"'):
+        if _matches(item, members) if members else str(item) == text.removeprefix("=").strip('"'):
             return index
     return None
 
 
-def _matches(item: Any, wanted: dict[str, str]) -> bool:
+def _matches(item: Any, members: dict[str, str]) -> bool:
     """Report whether an item has the members; one that it leaves out may have a default."""
     return isinstance(item, dict) and all(
-        str(item.get(name, member)) == member for name, member in wanted.items()
+        str(item.get(name, member)) == member for name, member in members.items()
     )
 
 

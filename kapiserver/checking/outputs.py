@@ -148,8 +148,8 @@ def count_text(findings: Iterable[Finding], objects: int) -> str:
     severities = [finding.severity for finding in findings]
     errors = severities.count(ERROR)
     warnings = len(severities) - errors
-    found = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
-    return f"{_counted(objects, 'object')}: {found}"
+    counts = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
+    return f"{_counted(objects, 'object')}: {counts}"
 
 
 def _counted(number: int, noun: str) -> str:

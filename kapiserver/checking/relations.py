@@ -68,8 +68,8 @@ class Relations:
                 yield manifest, problem
             async for problem in self._selector_problems(manifest.tree, namespace):
                 yield manifest, problem
-        for found in self._name_problems():
-            yield found
+        for name_problem in self._name_problems():
+            yield name_problem
 
     async def _reference_problems(self, tree: Tree, namespace: str) -> AsyncIterator[Problem]:
         for reference in references_of(tree, namespace):
@@ -94,20 +94,20 @@ class Relations:
             return frozenset({"ca.crt"})
         if reference.kind == "StorageClass" and reference.name in self._volume_classes:
             return frozenset()
-        found = await self._cluster.find(*key)
-        return None if found is None else _keys_of_data(found)
+        tree_of_object = await self._cluster.find(*key)
+        return None if tree_of_object is None else _keys_of_data(tree_of_object)
 
     async def _selector_problems(self, tree: Tree, namespace: str) -> AsyncIterator[Problem]:
         selector = selector_of(tree)
         if selector is None:
             return
-        found = self._pods[namespace].matching(selector)
-        found += (await self._cluster_pods(namespace)).matching(selector)
-        if not found:
+        pods = self._pods[namespace].matching(selector)
+        pods += (await self._cluster_pods(namespace)).matching(selector)
+        if not pods:
             text = f"the selector matches no pod of the namespace {namespace}"
             yield _warning(selector.steps, text, "selector-matches-nothing")
         elif tree["kind"] == "Service":
-            for problem in undeclared_ports(tree, found):
+            for problem in undeclared_ports(tree, pods):
                 yield problem
 
     async def _cluster_pods(self, namespace: str) -> PodIndex:

@@ -51,21 +51,21 @@ def find_positions(data: bytes, paths: Collection[Steps]) -> Mapping[Steps, Posi
     """Return the position of each value: that of its key in a mapping, that of its beginning in a
     sequence. A value that is not in the first document has the position of the innermost collection
     that would hold it. Raises Malformed."""
-    wanted = {path[:length] for path in paths for length in range(len(path) + 1)}
-    found: dict[Steps, Position] = {}
-    for path, position in _positions(data, wanted):
-        found.setdefault(path, position)
-    return {path: _innermost(found, path) for path in paths}
+    prefixes = {path[:length] for path in paths for length in range(len(path) + 1)}
+    positions: dict[Steps, Position] = {}
+    for path, position in _positions(data, prefixes):
+        positions.setdefault(path, position)
+    return {path: _innermost(positions, path) for path in paths}
 
 
-def _innermost(found: Mapping[Steps, Position], path: Steps) -> Position:
+def _innermost(positions: Mapping[Steps, Position], path: Steps) -> Position:
     for length in range(len(path), -1, -1):
-        if path[:length] in found:
-            return found[path[:length]]
+        if path[:length] in positions:
+            return positions[path[:length]]
     return START
 
 
-def _positions(data: bytes, wanted: Collection[Steps]) -> Iterator[tuple[Steps, Position]]:
+def _positions(data: bytes, paths: Collection[Steps]) -> Iterator[tuple[Steps, Position]]:
     """Yield the positions of the wanted paths of the first document. The key of a value comes
     before the value."""
     collections: list[_Collection] = []
@@ -77,7 +77,7 @@ def _positions(data: bytes, wanted: Collection[Steps]) -> Iterator[tuple[Steps, 
             collections.pop()
         elif name in ("ScalarEvent", "AliasEvent", "MappingStartEvent", "SequenceStartEvent"):
             path = collections[-1].next_path(event) if collections else ()
-            if path in wanted:
+            if path in paths:
                 yield path, Position(event.start_mark.line + 1, event.start_mark.column + 1)
             if name.endswith("StartEvent"):
                 collections.append(_Collection(path, 0 if name == "SequenceStartEvent" else -1))

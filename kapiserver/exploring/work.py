@@ -111,7 +111,7 @@ class Work:
         self.on_progress: Callable[[Progress], None] = lambda _: None
         """Called after each plan."""
         self._deadline = time.monotonic() + options.seconds
-        self._known: set[object] = set()
+        self._known_signatures: set[object] = set()
         """Signatures of the faults that were repeated."""
         self._plain_faults: set[object] = set()
         """Signatures of the faults of the plain runs, which no plan shows again."""
@@ -290,10 +290,10 @@ class Work:
 
     def _is_known(self, faults: Iterable[Fault]) -> bool:
         """Whether plans that were repeated have failed in the same ways."""
-        return all(fault.signature in self._known for fault in faults)
+        return all(fault.signature in self._known_signatures for fault in faults)
 
     def _add(self, failure: _Failure, certainty: Certainty) -> None:
-        self._known.update(fault.signature for fault in failure.faults)
+        self._known_signatures.update(fault.signature for fault in failure.faults)
         self._result.findings.append(
             Finding(
                 plan=failure.plan,

@@ -45,13 +45,13 @@ class KubeletEvent(NamedTuple):
 
 def events_between(pod: Tree, status: Tree, host: Host) -> list[KubeletEvent]:
     """Return the events of a pod that gets a status."""
-    found = containers_of(pod, host)
+    containers_by_field = containers_of(pod, host)
     before, after = (
-        present_statuses(each, found) for each in (pod, pod | {"status": status})
+        present_statuses(each, containers_by_field) for each in (pod, pod | {"status": status})
     )  # fmt: skip
     events = [
         KubeletEvent(*event, f"spec.{_SPECS[field]}{{{container.name}}}")
-        for field, group in found.items()
+        for field, group in containers_by_field.items()
         for container, old, new in zip(group, before[field], after[field], strict=True)
         for event in _events_of_container(pod, status, container, old, new)
     ]

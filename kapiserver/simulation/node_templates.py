@@ -60,10 +60,10 @@ def _nodes(template: Any, limit: int) -> list[Tree]:
     count = annotations_of(template).get(COUNT)
     if (_number(count) or 1) > limit:
         raise ValueError(f"more than {MAX_COUNT} nodes are asked for")
-    kept = {key: value for key, value in metadata_of(template).items() if key in _METADATA}
+    metadata = {key: value for key, value in metadata_of(template).items() if key in _METADATA}
     if count is None:
-        return [with_labels(template | {"metadata": kept})]
-    return [_numbered(template, kept, index) for index in range(_number(count))]
+        return [with_labels(template | {"metadata": metadata})]
+    return [_numbered(template, metadata, index) for index in range(_number(count))]
 
 
 def _check(template: Any) -> None:

@@ -138,7 +138,7 @@ def _duplicate_finding(document: Document, text: str) -> Finding:
     line, message, key = int(match[1]), match[2], match[3]
     text_of_line = document.text.split(b"\n")[line - 1].decode(errors="replace")
     columns = [
-        found.start() for found in re.finditer(f"[\"']?{re.escape(key)}[\"']?\\s*:", text_of_line)
+        match.start() for match in re.finditer(f"[\"']?{re.escape(key)}[\"']?\\s*:", text_of_line)
     ]
     return _finding(document, line, "duplicate-field", message, max([0, *columns]) + 1)
 

@@ -27,16 +27,16 @@ def build(path: Path) -> Iterator[Read]:
         yield _finding(path, WARNING, _NO_PROGRAM)
         return
     try:
-        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
+        process = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         yield _finding(path, ERROR, str(error))
         return
-    if done.returncode:
-        yield _finding(path, ERROR, done.stderr.decode(errors="replace").strip())
-    elif len(done.stdout) > MAX_FILE_BYTES:
+    if process.returncode:
+        yield _finding(path, ERROR, process.stderr.decode(errors="replace").strip())
+    elif len(process.stdout) > MAX_FILE_BYTES:
         yield _finding(path, ERROR, f"the built objects have more than {MAX_FILE_BYTES} bytes")
     else:
-        yield from map(_without_lines, read_documents(SourceFile(str(path), done.stdout)))
+        yield from map(_without_lines, read_documents(SourceFile(str(path), process.stdout)))
 
 
 def _command(folder: Path) -> Sequence[str] | None:

@@ -81,20 +81,24 @@ def _volume_references(volume: Any, namespace: str) -> Iterator[Reference]:
     yield from _named(volume, claim, "missing-claim", "PersistentVolumeClaim", namespace)
     for steps, source in items_at(volume, "projected", "sources"):
         for name in ("configMap", "secret"):
-            found = _data(value_at(source, name), "name", namespace, is_secret=name == "secret")
-            yield from _below((*steps, name), found)
+            references = _data(
+                value_at(source, name), "name", namespace, is_secret=name == "secret"
+            )
+            yield from _below((*steps, name), references)
 
 
 def _container_references(container: Any, namespace: str) -> Iterator[Reference]:
     for steps, source in items_at(container, "envFrom"):
         for name in ("configMapRef", "secretRef"):
-            found = _data(value_at(source, name), "name", namespace, is_secret=name == "secretRef")
-            yield from _below((*steps, name), found)
+            references = _data(
+                value_at(source, name), "name", namespace, is_secret=name == "secretRef"
+            )
+            yield from _below((*steps, name), references)
     for steps, variable in items_at(container, "env"):
         for name in ("configMapKeyRef", "secretKeyRef"):
             reference = value_at(variable, "valueFrom", name)
-            found = _data(reference, "name", namespace, is_secret=name == "secretKeyRef")
-            yield from _below((*steps, "valueFrom", name), found)
+            references = _data(reference, "name", namespace, is_secret=name == "secretKeyRef")
+            yield from _below((*steps, "valueFrom", name), references)
 
 
 def _data(
@@ -162,11 +166,11 @@ def _of_ingress(tree: Any, namespace: str) -> Iterator[Reference]:
     yield from _named(tree, default, "missing-service", "Service", namespace)
     for rule_steps, rule in items_at(tree, "spec", "rules"):
         for steps, path in items_at(rule, "http", "paths"):
-            found = _named(path, backend, "missing-service", "Service", namespace)
-            yield from _below((*rule_steps, *steps), found)
+            references = _named(path, backend, "missing-service", "Service", namespace)
+            yield from _below((*rule_steps, *steps), references)
     for steps, tls in items_at(tree, "spec", "tls"):
-        found = _named(tls, ("secretName",), "missing-secret", "Secret", namespace)
-        yield from _below(steps, found)
+        references = _named(tls, ("secretName",), "missing-secret", "Secret", namespace)
+        yield from _below(steps, references)
 
 
 def _of_service_account(tree: Any, namespace: str) -> Iterator[Reference]:
@@ -181,10 +185,10 @@ def _of_binding(tree: Any, namespace: str) -> Iterator[Reference]:
     for steps, subject in items_at(tree, "subjects"):
         if text_at(subject, "kind") == "ServiceAccount":
             account_namespace = text_at(subject, "namespace")
-            found = _named(
+            references = _named(
                 subject, ("name",), "missing-service-account", "ServiceAccount", account_namespace
             )
-            yield from _below(steps, found)
+            yield from _below(steps, references)
 
 
 _BY_KIND = {

@@ -149,11 +149,11 @@ def _deletions(run: Run) -> Iterator[Fault]:
             for later in run.history.commits
             if later.position > commit.position
         )
-        what = "deleted and recreated" if recreated else "deleted"
+        event = "deleted and recreated" if recreated else "deleted"
         usual = f"deletes only {_times(allowed[normal])}" if normal in allowed else "never deletes"
         yield Fault(
             oracle="deletion",
-            message=f"The operator {what} {commit.object}, which it {usual} in the plain runs.",
+            message=f"The operator {event} {commit.object}, which it {usual} in the plain runs.",
             position=commit.position,
         )
 

@@ -141,11 +141,13 @@ def exploring() -> Iterator[None]:
 async def open_worker(setup: Setup) -> AsyncIterator[Worker]:
     """Start a process with a session. Raises OSError."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, setup), name="exploration", daemon=True)
+    connection, process_end = context.Pipe()
+    process = context.Process(
+        target=_serve, args=(process_end, setup), name="exploration", daemon=True
+    )
     process.start()
-    theirs.close()
-    worker = Worker(ours, setup.steps)
+    process_end.close()
+    worker = Worker(connection, setup.steps)
     try:
         yield worker
     finally:

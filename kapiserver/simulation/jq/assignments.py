@@ -96,8 +96,8 @@ def _get_path(argument: Filter) -> Filter:
         for path in values_of(argument, place.value, scope):
             keys = _keys(path)
             scope.budget.spend(len(keys))
-            found = get_path(place.value, keys)
-            yield Place(found, None if place.path is None else place.path + keys)
+            value = get_path(place.value, keys)
+            yield Place(value, None if place.path is None else place.path + keys)
 
     return run
 

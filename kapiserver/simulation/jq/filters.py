@@ -85,10 +85,10 @@ def computed(run: Computation) -> Filter:
     return filtered
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, dict | list):
-        return one is other
-    return type_of(one) == type_of(other) and compare(one, other) == 0
+def _is_same(value: Any, other: Any) -> bool:
+    if isinstance(value, dict | list):
+        return value is other
+    return type_of(value) == type_of(other) and compare(value, other) == 0
 
 
 def identity(place: Place, _scope: Scope) -> Iterator[Place]:
@@ -219,12 +219,12 @@ def alternative(left: Filter, right: Filter) -> Filter:
     gojq, an error of `left` is one of both."""
 
     def run(place: Place, scope: Scope) -> Iterator[Place]:
-        found = False
+        has_result = False
         for each in left(place, scope):
             if is_true(each.value):
-                found = True
+                has_result = True
                 yield each
-        if not found:
+        if not has_result:
             yield from right(place, scope)
 
     return run

@@ -194,12 +194,12 @@ def _decided(decisive: bool) -> Callable[..., Filter]:
 
     def make(source: Filter = elements, test: Filter = identity) -> Filter:
         def run(value: Any, scope: Scope) -> Iterator[Any]:
-            found = (
+            results = (
                 is_true(result) is decisive
                 for each in values_of(source, value, scope)
                 for result in values_of(test, each, scope)
             )
-            yield decisive if any(found) else not decisive
+            yield decisive if any(results) else not decisive
 
         return computed(run)
 

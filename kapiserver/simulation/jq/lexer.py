@@ -48,33 +48,33 @@ class _Lexer:
 
     def tokens(self, *, closing: bool) -> list[Token]:
         """Return the tokens up to the end, or up to the parenthesis that ends an interpolation."""
-        found: list[Token] = []
+        tokens: list[Token] = []
         open_parentheses = 0
         while self._position < len(self._source):
             token = self._next()
             if token.kind == "symbol" and token.text in "()":
                 open_parentheses += 1 if token.text == "(" else -1
                 if closing and open_parentheses < 0:
-                    found.append(token._replace(kind="end"))
-                    return found
+                    tokens.append(token._replace(kind="end"))
+                    return tokens
             if token.kind != "space":
-                found.append(token)
+                tokens.append(token)
         if closing:
             raise JqSyntaxError("unexpected end of the expression in a string")
-        found.append(Token("end", "end of the expression", len(self._source)))
-        return found
+        tokens.append(Token("end", "end of the expression", len(self._source)))
+        return tokens
 
     def _next(self) -> Token:
         start = self._position
-        found = _TOKEN.match(self._source, start)
-        if found is None:
+        match = _TOKEN.match(self._source, start)
+        if match is None:
             raise _unexpected(self._source[start], start)
-        self._position = found.end()
-        if found.lastgroup == "quote":
+        self._position = match.end()
+        if match.lastgroup == "quote":
             parts = self._parts()
             text = self._source[start : self._position]
             return Token("string", text, start, parts)
-        return Token(found.lastgroup or "", found.group(), start)
+        return Token(match.lastgroup or "", match.group(), start)
 
     def _parts(self) -> tuple[str | list[Token], ...]:
         """Read a string behind its quote."""

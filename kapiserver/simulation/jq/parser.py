@@ -59,8 +59,8 @@ def _limited(source: str) -> list[Token]:
 class _Parser(TokenReader):
     """The tokens that are left, and the names that are known where they stand."""
 
-    def __init__(self, found: list[Token], functions: Functions) -> None:
-        super().__init__(found)
+    def __init__(self, tokens: list[Token], functions: Functions) -> None:
+        super().__init__(tokens)
         self.names = Names(functions)
 
     # Operators, from the weakest to the strongest.
@@ -323,9 +323,9 @@ class _Parser(TokenReader):
             return constant(parts[0])
         return interpolation(parts, FORMATS[form])
 
-    def _inner(self, found: list[Token]) -> Filter:
+    def _inner(self, tokens: list[Token]) -> Filter:
         """Parse the tokens of an interpolation."""
-        with self.reading(found):
+        with self.reading(tokens):
             result = self.pipe()
             self.expect_end()
         return result

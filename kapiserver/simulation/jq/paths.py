@@ -130,8 +130,8 @@ def delete_paths(value: Any, paths: list[Path], budget: Budget) -> Any:
     return value
 
 
-def _compare_paths(one: Path, other: Path) -> int:
-    return compare(list(one), list(other))
+def _compare_paths(path: Path, other_path: Path) -> int:
+    return compare(list(path), list(other_path))
 
 
 def _without(value: Any, path: Path, budget: Budget) -> Any:

@@ -124,8 +124,8 @@ def _positions(value: Any, part: Any) -> list[int] | None:
 
 def _end_of_positions(at: int) -> Callable[[Any, Any], int | None]:
     def find(value: Any, part: Any) -> int | None:
-        found = _positions(value, part)
-        return found[at] if found else None
+        positions = _positions(value, part)
+        return positions[at] if positions else None
 
     return find
 
@@ -151,27 +151,27 @@ def _match(pattern: Filter, flags: Filter) -> Filter:
             for each in values_of(pattern, value, scope):
                 text = expect(value, "string")
                 scope.budget.spend(1 + len(text) // 4)
-                for found in _matcher(each, letters).finditer(text):
-                    yield scope.budget.spend_for(_described(found))
+                for match in _matcher(each, letters).finditer(text):
+                    yield scope.budget.spend_for(_described(match))
                     if letters is None or "g" not in letters:
                         break
 
     return computed(run)
 
 
-def _described(found: Any) -> dict[str, Any]:
+def _described(match: Any) -> dict[str, Any]:
     """Describe a match, as jq does."""
-    names = {number: name for name, number in found.re.groupindex.items()}
+    names = {number: name for name, number in match.re.groupindex.items()}
     captures = [
-        {**_part(found, number), "name": names.get(number)}
-        for number in range(1, found.re.groups + 1)
+        {**_part(match, number), "name": names.get(number)}
+        for number in range(1, match.re.groups + 1)
     ]
-    return {**_part(found, 0), "captures": captures}
+    return {**_part(match, 0), "captures": captures}
 
 
-def _part(found: Any, number: int) -> dict[str, Any]:
-    text = found.group(number)
-    return {"offset": found.start(number), "length": len(text or ""), "string": text}
+def _part(match: Any, number: int) -> dict[str, Any]:
+    text = match.group(number)
+    return {"offset": match.start(number), "length": len(text or ""), "string": text}
 
 
 def _test(value: Any, pattern: Any, flags: Any) -> bool:

@@ -17,8 +17,8 @@ KEYWORDS = frozenset(
 class TokenReader:
     """The tokens that are left, and how deep the expressions around them are nested."""
 
-    def __init__(self, found: list[Token]) -> None:
-        self._tokens = found[::-1]
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens[::-1]
         self._depth = 0
 
     def peek(self, ahead: int = 0) -> Token:
@@ -62,9 +62,9 @@ class TokenReader:
             raise self.error(self.peek())
 
     @contextlib.contextmanager
-    def reading(self, found: list[Token]) -> Iterator[None]:
+    def reading(self, tokens: list[Token]) -> Iterator[None]:
         """Read other tokens meanwhile."""
-        outside, self._tokens = self._tokens, found[::-1]
+        outside, self._tokens = self._tokens, tokens[::-1]
         yield
         self._tokens = outside
 

@@ -116,8 +116,8 @@ def _repeat(text: str, times: float) -> str | None:
 def _merge(left: Any, right: Any) -> Any:
     merged = dict(left)
     for name, value in right.items():
-        both = isinstance(merged.get(name), dict) and isinstance(value, dict)
-        merged[name] = _merge(merged[name], value) if both else value
+        are_objects = isinstance(merged.get(name), dict) and isinstance(value, dict)
+        merged[name] = _merge(merged[name], value) if are_objects else value
     return merged
 
 

@@ -48,10 +48,10 @@ async def read_custom_metrics(server: Server, info: RequestInfo, query: Query) -
     objects = client.resource(str(version), resource.name, namespace=namespace).shared
     if name == "*":
         selector = (query.get("labelSelector") or [""])[0]
-        found = (await objects.list(labelSelector=selector))["items"]
+        trees = (await objects.list(labelSelector=selector))["items"]
     else:
-        found = [await objects.get(name)]
-    items = _values(server, info.version, found, version.with_kind(resource.kind), metric)
+        trees = [await objects.get(name)]
+    items = _values(server, info.version, trees, version.with_kind(resource.kind), metric)
     if not items and name != "*":
         message = f"the server could not find the metric {metric} for {text} {name}"
         raise StatusError(status(code=404, message=message, reason="NotFound"), 404)

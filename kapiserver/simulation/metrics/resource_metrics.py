@@ -59,16 +59,16 @@ def _client(server: Server, resource: str, namespace: str = "") -> ResourceClien
 
 async def _pod_metrics(server: Server, namespace: str, selectors: Mapping[str, Any]) -> list[Tree]:
     measurements, time_slice = await measure(server), TimeSlice()
-    found = []
+    metrics = []
     for pod in (await _client(server, "pods", namespace).list(**selectors))["items"]:
         containers = [
             {"name": name, "usage": quantities(usage)}
             for name, usage in measurements.of_pod(pod).items()
         ]
         if containers:
-            found.append(_metrics(server, "PodMetrics", pod) | {"containers": containers})
+            metrics.append(_metrics(server, "PodMetrics", pod) | {"containers": containers})
         await time_slice.yield_if_expired()
-    return found
+    return metrics
 
 
 async def _node_metrics(

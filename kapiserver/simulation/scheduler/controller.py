@@ -125,16 +125,16 @@ class Scheduler(Controller[ObjectKey]):
         return self._pending.activate_keys(each.key for each in self._pods_by_claim.get(claim))
 
     def _keep(
-        self, known: dict[str, Tree], may_help: Callable[[PodInfo], bool]
+        self, trees: dict[str, Tree], may_help: Callable[[PodInfo], bool]
     ) -> EventHandler[ObjectKey]:
         """Return the handler of a resource whose objects are kept by `NAME` or by `NAMESPACE/NAME`,
         and may help pods."""
 
         def on_change(change: ObjectChange) -> Iterable[ObjectKey]:
             if change.new is None:
-                known.pop(str(change.last.key), None)
+                trees.pop(str(change.last.key), None)
             else:
-                known[str(change.last.key)] = change.new.tree()
+                trees[str(change.last.key)] = change.new.tree()
             return self._pending.activate(may_help)
 
         return on_change

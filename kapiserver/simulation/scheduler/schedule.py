@@ -81,8 +81,8 @@ def schedule(pod: PodInfo, snapshot: Snapshot) -> Placement | Unschedulable:
     names = required_node_names(pod)
     nodes = snapshot.nodes
     if names is not None:
-        known = (snapshot.node(name) for name in sorted(names))
-        nodes = [node for node in known if node is not None]
+        named_nodes = (snapshot.node(name) for name in sorted(names))
+        nodes = [node for node in named_nodes if node is not None]
     problem = "pod affinity terms conflict" if names == frozenset() else ""
     problem = problem or claim_problem(pod, snapshot) or resource_claim_problem(pod, snapshot)
     if problem:

@@ -57,9 +57,9 @@ def answers_of(pod: Tree, container: str) -> list[Answer]:
 
 def find_answer(answers: Sequence[Answer], command: Sequence[str]) -> Answer | None:
     """Return the answer to a command, or None."""
-    for wanted in (tuple(command), None):
+    for answered_command in (tuple(command), None):
         for answer in answers:
-            if answer.command == wanted:
+            if answer.command == answered_command:
                 return answer
     return None
 

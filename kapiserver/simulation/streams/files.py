@@ -132,13 +132,13 @@ def _extracted(files: Files, directory: str, archive: bytes) -> Output:
 def _created(files: Files, path: str) -> Output:
     """Return an archive of a file, or of the files below a directory."""
     name = _absolute(path)
-    found = {name: files[name]} if name in files else _below(files, path)
-    if not found:
+    files_to_pack = {name: files[name]} if name in files else _below(files, path)
+    if not files_to_pack:
         text = f"tar: {path}: Cannot stat: No such file or directory\n"
         return Output(stderr=text, exit_code=2)
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:") as opened:
-        for each, data in found.items():
+        for each, data in files_to_pack.items():
             member = tarfile.TarInfo(each.lstrip("/"))
             member.size, member.mode = len(data), 0o644
             opened.addfile(member, io.BytesIO(data))

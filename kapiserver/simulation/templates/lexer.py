@@ -57,7 +57,7 @@ class _Lexer:
         self._source = source
         self._position = 0
         self._trims = False
-        self._newlines = [found.start() for found in re.finditer("\n", source)]
+        self._newlines = [match.start() for match in re.finditer("\n", source)]
 
     def tokens(self) -> Iterator[Token]:
         while self._position < len(self._source):
@@ -98,11 +98,11 @@ class _Lexer:
                 self._position += len(_CLOSE) + self._trims
                 yield Token("end", "", line)
                 return
-            found = _TOKEN.match(source, position)
-            if found is None:
+            match = _TOKEN.match(source, position)
+            if match is None:
                 raise TemplateError(self._problem())
-            yield Token(found.lastgroup or "", found.group(), self._line(position), spaced)
-            self._position = found.end()
+            yield Token(match.lastgroup or "", match.group(), self._line(position), spaced)
+            self._position = match.end()
 
     def _skip_comment(self) -> bool:
         """Go behind a comment if one follows; return whether it did. Raises TemplateError."""
@@ -124,8 +124,8 @@ class _Lexer:
         return True
 
     def _after_space(self, position: int) -> int:
-        found = _ANY_SPACE.match(self._source, position)
-        return position if found is None else found.end()
+        match = _ANY_SPACE.match(self._source, position)
+        return position if match is None else match.end()
 
     def _problem(self) -> str:
         line, rest = self._line(self._position), self._source[self._position : self._position + 1]

@@ -307,11 +307,11 @@ def unquote(token: Token) -> str:
     """Return the text of a quoted or raw string. Raises TemplateError."""
     if token.text[0] == "`":
         return token.text[1:-1].replace("\r", "")
-    return _ESCAPE.sub(lambda found: _unescaped(found, token), token.text[1:-1])
+    return _ESCAPE.sub(lambda match: _unescaped(match, token), token.text[1:-1])
 
 
-def _unescaped(found: re.Match[str], token: Token) -> str:
-    text = found.group(1)
+def _unescaped(match: re.Match[str], token: Token) -> str:
+    text = match.group(1)
     if text in _ESCAPES:
         return _ESCAPES[text]
     code = int(text, 8) if text[0] in "01234567" and len(text) == 3 else -1

@@ -28,12 +28,12 @@ def sprint(*values: Any) -> str:
 def sprintf(form: str, *values: Any) -> str:
     """Write values as a format says. A verb that does not fit a value is written in the text, as
     Go does: `%!d(string=x)`."""
-    left = list(values)
+    remaining = list(values)
     size = len(form)
 
-    def written(found: re.Match[str]) -> str:
+    def written(match: re.Match[str]) -> str:
         nonlocal size
-        text = _formatted(found, left)
+        text = _formatted(match, remaining)
         size += len(text)
         check_size(size)
         return text
@@ -41,22 +41,22 @@ def sprintf(form: str, *values: Any) -> str:
     text = _VERB.sub(written, form)
     if text.endswith("%") and not form.endswith("%%") and form.endswith("%"):
         text = f"{text[:-1]}%!(NOVERB)"
-    if left:
-        extra = ", ".join(f"{type_name(value)}={go_value(value)}" for value in left)
+    if remaining:
+        extra = ", ".join(f"{type_name(value)}={go_value(value)}" for value in remaining)
         text = f"{text}%!(EXTRA {extra})"
     return text
 
 
-def _formatted(found: re.Match[str], left: list[Any]) -> str:
+def _formatted(match: re.Match[str], remaining: list[Any]) -> str:
     """Return the text for one verb, and take its value."""
-    flags, width, precision, verb = found.groups()
+    flags, width, precision, verb = match.groups()
     if verb == "%":
         return "%"
-    if not left:
+    if not remaining:
         return f"%!{verb}(MISSING)"
     if int(width or 0) > _MAX_WIDTH or int(precision or 0) > _MAX_WIDTH:
         raise TemplateError(f"a width is larger than {_MAX_WIDTH}")
-    value = left.pop(0)
+    value = remaining.pop(0)
     text = _verb_text(verb, flags, None if precision is None else int(precision or 0), value)
     if text is None:
         described = "" if value is None else f"={go_value(value)}"

@@ -59,13 +59,13 @@ def storage_capacities(
     Raises ValueError for an annotation that is no quantity.
     """
     total = parse(annotations_of(storage_class).get(CAPACITY, _DEFAULT)).decimal
-    found = {}
+    capacities = {}
     for segment in _segments(nodes):
         sizes = (capacity_of(each) for each in volumes if is_reachable(each, segment))
         room = max(total - sum(sizes, Decimal(0)), Decimal(0))
         published = _storage_capacity(storage_class, segment, room)
-        found[name_of(published)] = published
-    return found
+        capacities[name_of(published)] = published
+    return capacities
 
 
 def _segments(nodes: Iterable[Tree]) -> list[Segment]:

@@ -18,20 +18,20 @@ def candidates(stages: Sequence[Stage], obj: Tree, now: float) -> list[tuple[Sta
     if len(selected) <= 1:
         return [(stage, 1) for stage in selected]
     weights = [(stage, stage.weight(obj, now)) for stage in selected]
-    known = [(stage, weight) for stage, weight in weights if weight is not None]
-    if not known:
+    weighted_stages = [(stage, weight) for stage, weight in weights if weight is not None]
+    if not weighted_stages:
         return [(stage, 1) for stage in selected]
-    if sum(weight for _, weight in known) <= 0:
-        return [(stage, 1) for stage, _ in known]
-    return [(stage, weight) for stage, weight in known if weight > 0]
+    if sum(weight for _, weight in weighted_stages) <= 0:
+        return [(stage, 1) for stage, _ in weighted_stages]
+    return [(stage, weight) for stage, weight in weighted_stages if weight > 0]
 
 
 def choose(stages: Sequence[Stage], obj: Tree, now: float, rng: Random) -> Stage | None:
     """Return the stage for an object, at random by weight; None if none applies."""
-    found = candidates(stages, obj, now)
-    if len(found) <= 1:
-        return found[0][0] if found else None
-    return rng.choices([stage for stage, _ in found], [weight for _, weight in found])[0]
+    choices = candidates(stages, obj, now)
+    if len(choices) <= 1:
+        return choices[0][0] if choices else None
+    return rng.choices([stage for stage, _ in choices], [weight for _, weight in choices])[0]
 
 
 def delay_of(stage: Stage, obj: Tree, now: float, rng: Random) -> float:

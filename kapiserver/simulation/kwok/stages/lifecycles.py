@@ -21,15 +21,15 @@ POD = CORE.with_kind("Pod")
 def lifecycles_of(entries: Sequence[Entry]) -> Mapping[GroupVersionKind, tuple[Stage, ...]]:
     """Return the stages that compile, by kind, in the order of their names. Those without a
     selector apply to nothing, and are left out."""
-    found: dict[GroupVersionKind, tuple[Stage, ...]] = {}
+    stages_by_kind: dict[GroupVersionKind, tuple[Stage, ...]] = {}
     for entry in entries:
         try:
             stage = compile_stage(entry.tree())
         except StageError:
             continue  # the reporter says so in the status of the Stage
         if stage.requirements is not None:
-            found[stage.kind] = (*found.get(stage.kind, ()), stage)
-    return found
+            stages_by_kind[stage.kind] = (*stages_by_kind.get(stage.kind, ()), stage)
+    return stages_by_kind
 
 
 class StagedKind:

@@ -48,14 +48,17 @@ def _result(claim: Tree, index: int, choice: Choice) -> Tree:
 def _config(claim: Tree, choices: Sequence[Choice]) -> Iterator[Tree]:
     """Yield the configuration of the classes, then that of the claim, as far as it is for requests
     or alternatives that were chosen."""
-    chosen = {choice.request.parent: choice.request for choice in choices}
+    requests_by_name = {choice.request.parent: choice.request for choice in choices}
     by_class: dict[str, list[str]] = {}
-    for request in chosen.values():
+    for request in requests_by_name.values():
         by_class.setdefault(name_of(request.device_class), []).append(request.name)
-    classes = {name_of(each.device_class): each.device_class for each in chosen.values()}
-    names = {name for each in chosen.values() for name in (each.name, each.parent)}
+    classes = {name_of(each.device_class): each.device_class for each in requests_by_name.values()}
+    names = {name for each in requests_by_name.values() for name in (each.name, each.parent)}
     all_requests = [
-        {each["name"], *((chosen[each["name"]].name,) if each["name"] in chosen else ())}
+        {
+            each["name"],
+            *((requests_by_name[each["name"]].name,) if each["name"] in requests_by_name else ()),
+        }
         for each in requests_of(claim)
     ]
 
@@ -85,6 +88,10 @@ def _node_selector(choices: Sequence[Choice], node_name: str) -> Tree | None:
         for each in value_at(holder, "nodeSelector", "nodeSelectorTerms") or ():
             for kind in ("matchFields", "matchExpressions"):
                 present = term.setdefault(kind, [])
-                present.extend(one for one in each.get(kind) or () if one not in present)
+                present.extend(
+                    requirement
+                    for requirement in each.get(kind) or ()
+                    if requirement not in present
+                )
     term = {kind: requirements for kind, requirements in term.items() if requirements}
     return {"nodeSelectorTerms": [term]} if term else None

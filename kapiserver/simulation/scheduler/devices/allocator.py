@@ -67,7 +67,7 @@ class _Position(Struct, frozen=True):
     start: int = 0
 
 
-class _Wanted(Struct, frozen=True):
+class _ClaimRequest(Struct, frozen=True):
     """A request with its alternatives, and the index of its claim."""
 
     claim: int
@@ -98,8 +98,8 @@ class _Search:
         self._devices = [
             device for pool in self._pools.values() if pool.is_usable for device in pool.devices
         ]
-        self._wanted = [
-            _Wanted(index, alternatives_of(claim, request, inventory.classes))
+        self._requests = [
+            _ClaimRequest(index, alternatives_of(claim, request, inventory.classes))
             for index, claim in enumerate(claims)
             for request in requests_of(claim)
         ]
@@ -126,31 +126,34 @@ class _Search:
                     self._undo(last)
                 continue
             trail.append((options, position))
-            if position.request == len(self._wanted):
+            if position.request == len(self._requests):
                 return True
             options = self._options(position)
 
     def _options(self, position: _Position) -> Iterator[_Position]:
         """Yield the positions that follow; the device of each is taken until it is undone."""
-        if position.request == len(self._wanted):
+        if position.request == len(self._requests):
             yield position
             return
-        wanted = self._wanted[position.request]
+        claim_request = self._requests[position.request]
         if position.alternative is None:
-            for index in range(len(wanted.alternatives)):
+            for index in range(len(claim_request.alternatives)):
                 yield _Position(position.request, index)
             return
-        request = wanted.alternatives[position.alternative]
+        request = claim_request.alternatives[position.alternative]
         devices = self._devices if request.count else self._all_devices(request)
         count = request.count or len(devices)
-        if not count or len(self.choices[wanted.claim]) + count - position.chosen > MAX_RESULTS:
+        if (
+            not count
+            or len(self.choices[claim_request.claim]) + count - position.chosen > MAX_RESULTS
+        ):
             return
         if position.chosen == count:
             yield _Position(position.request + 1)
             return
         end = len(devices) if request.count else position.start + 1
         for index in range(position.start, end):
-            if self._choose(wanted.claim, request, devices[index]):
+            if self._choose(claim_request.claim, request, devices[index]):
                 yield replace(position, chosen=position.chosen + 1, start=index + 1)
 
     def _all_devices(self, request: DeviceRequest) -> Sequence[Device]:
@@ -213,7 +216,7 @@ class _Search:
 
     def _undo(self, position: _Position) -> None:
         """Give back the device that was chosen last, which led to a position."""
-        claim = self._wanted[position.request].claim
+        claim = self._requests[position.request].claim
         choice = self.choices[claim].pop()
         for constraint in self._constraints[claim]:
             constraint.remove(choice.request)

@@ -34,7 +34,7 @@ class ExtendedClaim(Struct, frozen=True):
 def classes_of(resources: Iterable[str], classes: Mapping[str, Tree]) -> dict[str, str]:
     """Return the names of the device classes that provide resources, by resource. Of several
     classes the youngest counts."""
-    found: dict[str, str] = {}
+    class_names: dict[str, str] = {}
     for resource in resources:
         providers = [
             (metadata_of(each).get("creationTimestamp") or "", name)
@@ -43,8 +43,8 @@ def classes_of(resources: Iterable[str], classes: Mapping[str, Tree]) -> dict[st
         ]
         if providers:
             youngest = max(time for time, _ in providers)
-            found[resource] = min(name for time, name in providers if time == youngest)
-    return found
+            class_names[resource] = min(name for time, name in providers if time == youngest)
+    return class_names
 
 
 def extended_claim(pod: Tree, classes: Mapping[str, str]) -> ExtendedClaim:

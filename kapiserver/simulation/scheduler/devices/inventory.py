@@ -112,5 +112,7 @@ def _results(claim: Tree) -> Iterator[tuple[DeviceID, Tree]]:
 def _names(rule: Tree, device: Device) -> bool:
     """Report whether a taint rule is about a device; fields that it does not have do not count."""
     selector: Tree = value_at(rule, "spec", "deviceSelector") or {}
-    wanted = (selector.get("driver"), selector.get("pool"), selector.get("device"))
-    return all(one in (None, other) for one, other in zip(wanted, device.id, strict=True))
+    selected = (selector.get("driver"), selector.get("pool"), selector.get("device"))
+    return all(
+        part in (None, device_part) for part, device_part in zip(selected, device.id, strict=True)
+    )

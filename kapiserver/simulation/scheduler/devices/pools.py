@@ -38,10 +38,12 @@ class Pool(Struct, frozen=True, kw_only=True):
 
 def pools_of(node: SelectableNode, slices: Slices) -> list[Pool]:
     """Return the pools with devices for a node, sorted by driver and name."""
-    found: dict[PoolID, list[Slice]] = {}
+    slices_by_pool: dict[PoolID, list[Slice]] = {}
     for each in slices.for_node(node):
-        found.setdefault(each.pool, []).append(each)
-    pools = (_pool(identity, found[identity], slices) for identity in sorted(found))
+        slices_by_pool.setdefault(each.pool, []).append(each)
+    pools = (
+        _pool(identity, slices_by_pool[identity], slices) for identity in sorted(slices_by_pool)
+    )
     return [pool for pool in pools if pool is not None]
 
 
@@ -59,8 +61,8 @@ def _pool(identity: PoolID, for_node: Sequence[Slice], slices: Slices) -> Pool |
             return Pool(id=identity, is_incomplete=True)
     devices = _devices(current)
     others = _devices(each for each in all_slices if each not in current)
-    sets = [one for each in all_slices for one in each.counter_sets]
-    counter_sets = {one["name"]: one for one in sets}
+    sets = [counter_set for each in all_slices for counter_set in each.counter_sets]
+    counter_sets = {counter_set["name"]: counter_set for counter_set in sets}
     names = {device.id.device for device in devices}
     is_invalid = len(names) < len(devices) or len(counter_sets) < len(sets)
     is_invalid = is_invalid or not all(

@@ -146,8 +146,8 @@ def device_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
 
 
 def _node_selectors(claims: Sequence[Tree]) -> list[Tree]:
-    found = (value_at(each, "status", "allocation", "nodeSelector") for each in claims)
-    return [each for each in found if each is not None]
+    selectors = (value_at(each, "status", "allocation", "nodeSelector") for each in claims)
+    return [each for each in selectors if each is not None]
 
 
 def _selects(selector: Tree, node: NodeInfo) -> bool:

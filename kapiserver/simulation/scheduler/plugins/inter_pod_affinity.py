@@ -90,8 +90,8 @@ def _pods_with_affinity(snapshot: Snapshot) -> Iterator[tuple[NodeInfo, PodInfo]
             yield node, pod
 
 
-def _domains(found: Iterable[tuple[str, NodeInfo]]) -> Counter[_Domain]:
-    return Counter((key, node.labels[key]) for key, node in found if key in node.labels)
+def _domains(keyed_nodes: Iterable[tuple[str, NodeInfo]]) -> Counter[_Domain]:
+    return Counter((key, node.labels[key]) for key, node in keyed_nodes if key in node.labels)
 
 
 def _names(term: AffinityTerm, pod: PodInfo, snapshot: Snapshot) -> bool:

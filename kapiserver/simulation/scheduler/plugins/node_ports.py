@@ -11,13 +11,13 @@ _TAKEN = Rejection(("node(s) didn't have free ports for the requested pod ports"
 
 def port_filter(pod: PodInfo, _snapshot: Snapshot) -> Check | None:
     """Reject nodes where another pod has the same port (NodePorts)."""
-    wanted = pod.host_ports
-    if not wanted:
+    host_ports = pod.host_ports
+    if not host_ports:
         return None
 
     def check(node: NodeInfo) -> Rejection | None:
-        taken = (port for other in node.pods.values() for port in other.host_ports)
-        if any(port.conflicts_with(each) for port in taken for each in wanted):
+        used_ports = (port for other in node.pods.values() for port in other.host_ports)
+        if any(port.conflicts_with(each) for port in used_ports for each in host_ports):
             return _TAKEN
         return None
 

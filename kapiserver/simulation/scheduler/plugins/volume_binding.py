@@ -116,8 +116,8 @@ def claims_to_bind(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> Sequence
 
 
 def _claims(pod: PodInfo, snapshot: Snapshot) -> list[Tree]:
-    found = (snapshot.claims.get((pod.namespace, name)) for name in pod.claims)
-    return [claim for claim in found if claim is not None]
+    claims = (snapshot.claims.get((pod.namespace, name)) for name in pod.claims)
+    return [claim for claim in claims if claim is not None]
 
 
 def _volume_of(claim: Tree, snapshot: Snapshot) -> Tree | None:

@@ -24,11 +24,13 @@ def volume_limit_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
     volumes = _csi_volumes(pod, snapshot)
     if not volumes:
         return None
-    needed = sorted({driver for driver, _ in volumes if _must_be_installed(driver, snapshot)})
+    required_drivers = sorted(
+        {driver for driver, _ in volumes if _must_be_installed(driver, snapshot)}
+    )
 
     def check(node: NodeInfo) -> Rejection | None:
         drivers = _drivers_of(node, snapshot)
-        for driver in needed:
+        for driver in required_drivers:
             if driver not in drivers:
                 return Rejection(
                     (f"{driver} CSI driver is not installed on the node",), resolvable=True

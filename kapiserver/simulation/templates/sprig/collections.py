@@ -59,11 +59,11 @@ def _prepend(items: list[Any], value: Any) -> list[Any]:
 
 
 def _uniq(items: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    distinct: list[Any] = []
     for item in items:
-        if not _has(item, found):
-            found.append(item)
-    return found
+        if not _has(item, distinct):
+            distinct.append(item)
+    return distinct
 
 
 def _without(items: list[Any], *omitted: Any) -> list[Any]:

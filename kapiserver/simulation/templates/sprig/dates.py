@@ -35,8 +35,8 @@ def _html_date(value: Any) -> str:
 
 
 def _formatted(layout: str, time: datetime) -> str:
-    def part(found: re.Match[str]) -> str:
-        text = found.group()
+    def part(match: re.Match[str]) -> str:
+        text = match.group()
         return "Z" if text == "Z07:00" else time.strftime(_CODES[text])
 
     return _LAYOUT.sub(part, layout)

@@ -14,35 +14,35 @@ def _match(pattern: str, text: str) -> bool:
 
 
 def _find(pattern: str, text: str) -> str:
-    found = compile_pattern(pattern).search(text)
-    return "" if found is None else found.group()
+    match = compile_pattern(pattern).search(text)
+    return "" if match is None else match.group()
 
 
 def _find_all(pattern: str, text: str, count: int) -> list[str]:
-    found = [each.group() for each in compile_pattern(pattern).finditer(text)]
-    return found if count < 0 else found[:count]
+    matches = [each.group() for each in compile_pattern(pattern).finditer(text)]
+    return matches if count < 0 else matches[:count]
 
 
 def _replace_literally(pattern: str, text: str, new: str) -> str:
     parts: list[str] = []
     end = size = 0
-    for found in compile_pattern(pattern).finditer(text):
-        parts += [text[end : found.start()], new]
-        size += found.start() - end + len(new)
+    for match in compile_pattern(pattern).finditer(text):
+        parts += [text[end : match.start()], new]
+        size += match.start() - end + len(new)
         check_size(size)
-        end = found.end()
+        end = match.end()
     return "".join([*parts, text[end:]])
 
 
 def _split(pattern: str, text: str, count: int) -> list[str]:
     parts: list[str] = []
     end = 0
-    for found in compile_pattern(pattern).finditer(text):
+    for match in compile_pattern(pattern).finditer(text):
         if 0 < count <= len(parts) + 1:
             break
-        if found.end() > found.start():
-            parts.append(text[end : found.start()])
-            end = found.end()
+        if match.end() > match.start():
+            parts.append(text[end : match.start()])
+            end = match.end()
     return [*parts, text[end:]] if count else []
 
 

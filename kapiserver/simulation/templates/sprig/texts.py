@@ -152,11 +152,11 @@ def _trim_suffix(part: str, text: str) -> str:
 
 
 def _title(text: str) -> str:
-    return re.sub(r"(?<!\S)\S", lambda found: found.group().upper(), text)
+    return re.sub(r"(?<!\S)\S", lambda match: match.group().upper(), text)
 
 
 def _untitle(text: str) -> str:
-    return re.sub(r"(?<!\S)\S", lambda found: found.group().lower(), text)
+    return re.sub(r"(?<!\S)\S", lambda match: match.group().lower(), text)
 
 
 TEXTS: Mapping[str, Callable[..., Any]] = {

@@ -131,9 +131,9 @@ class Trace(Struct, eq=False, gc=False):
         """Return the time during which a span of one of these names was open. Spans that overlap,
         as those of webhooks that are called at once, do not count twice."""
         total = covered = 0.0
-        found = [each for each in self.spans if each.name in names]
-        found.sort(key=_start)
-        for each in found:
+        spans = [each for each in self.spans if each.name in names]
+        spans.sort(key=_start)
+        for each in spans:
             if each.end > covered:
                 total += each.end - max(each.start, covered)
                 covered = each.end

@@ -50,7 +50,7 @@ _KEPT_METADATA = (
 _log = logging.getLogger(__name__)
 
 
-class _Known(Struct):
+class _Copy(Struct):
     """An object of the copy, as it was written."""
 
     tree: Tree
@@ -93,7 +93,7 @@ class VirtualStore(WrappedStore):
         self._codecs = place.codecs
         self._clock = place.clock
         self._prefix = f"{place.root}/{version.resource.prefix}/"
-        self._known: dict[str, _Known] = {}
+        self._copies: dict[str, _Copy] = {}
         self._lock = asyncio.Lock()
         self._next: asyncio.Future[None] | None = None
         """The refresh that has not begun yet; reads that arrive share it."""
@@ -136,7 +136,7 @@ class VirtualStore(WrappedStore):
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
         async with self._lock:
             await self._synchronize()
-            if key in self._known:
+            if key in self._copies:
                 raise KeyExists(key)
             tree = self._decode(value)
             await self._source.create(self._object(tree))
@@ -155,23 +155,23 @@ class VirtualStore(WrappedStore):
             old = await self._expect(key, expected)
             await self._source.delete(self._object(old))
             revision = await self._kv.delete(key, expected=expected)
-            del self._known[key]
+            del self._copies[key]
             return revision
 
     async def _expect(self, key: str, expected: Revision) -> Tree:
         """Return the object of a key, which is at a revision. Raises Conflict, Unavailable."""
         await self._synchronize()
-        known = self._known.get(key)
-        if known is None:
+        copy = self._copies.get(key)
+        if copy is None:
             raise Conflict(key, expected=expected, current=None, value=None)
-        if known.revision != expected:
-            value = encode_for_storage(self._codecs, known.tree)
-            raise Conflict(key, expected=expected, current=known.revision, value=value)
-        return known.tree
+        if copy.revision != expected:
+            value = encode_for_storage(self._codecs, copy.tree)
+            raise Conflict(key, expected=expected, current=copy.revision, value=value)
+        return copy.tree
 
     async def _save(self, key: str, tree: Tree, write: Awaitable[Revision]) -> Revision:
         revision = await write
-        self._known[key] = _Known(tree, revision)
+        self._copies[key] = _Copy(tree, revision)
         return revision
 
     def _decode(self, value: bytes) -> Tree:
@@ -214,10 +214,10 @@ class VirtualStore(WrappedStore):
         except Exception as error:
             _log.exception("%s: listing the source failed", self._name)
             raise Unavailable(f"{self._name}: the source does not answer: {error}") from error
-        gone = self._known.keys() - await self._write_changed(objects)
-        for key in gone:
-            known = self._known.pop(key)
-            await self._kv.delete(key, expected=known.revision)
+        deleted_keys = self._copies.keys() - await self._write_changed(objects)
+        for key in deleted_keys:
+            copy = self._copies.pop(key)
+            await self._kv.delete(key, expected=copy.revision)
         self._refreshed_at = started
 
     async def _write_changed(self, objects: Sequence[Object]) -> set[str]:
@@ -232,17 +232,17 @@ class VirtualStore(WrappedStore):
                     _log.warning("%s: no valid or unique name: %r", self._name, name_of(tree))
                     continue
                 seen.add(key)
-                if self._complete(tree, self._known.get(key)):
+                if self._complete(tree, self._copies.get(key)):
                     writes[key] = tree
             await asyncio.gather(*(self._put(key, tree) for key, tree in writes.items()))
             await asyncio.sleep(0)
         return seen
 
     async def _put(self, key: str, tree: Tree) -> None:
-        value, known = encode_for_storage(self._codecs, tree), self._known.get(key)
+        value, copy = encode_for_storage(self._codecs, tree), self._copies.get(key)
         write = functools.partial(self._kv.create, key, value)
-        if known is not None:
-            write = functools.partial(self._kv.update, key, value, expected=known.revision)
+        if copy is not None:
+            write = functools.partial(self._kv.update, key, value, expected=copy.revision)
         await self._save(key, tree, write())
 
     def _tree(self, obj: Object) -> Tree:
@@ -261,20 +261,20 @@ class VirtualStore(WrappedStore):
             return None
         return self._prefix + "/".join(parts)
 
-    def _complete(self, tree: Tree, known: _Known | None) -> bool:
+    def _complete(self, tree: Tree, copy: _Copy | None) -> bool:
         """Set the metadata that the source leaves out. Report whether the object differs from the
         copy."""
         metadata = metadata_of(tree)
-        old = metadata_of(known.tree) if known is not None else self._new_metadata(tree)
+        old = metadata_of(copy.tree) if copy is not None else self._new_metadata(tree)
         for name in _KEPT_METADATA:
             if name not in metadata and name in old:
                 metadata[name] = copy_tree(old[name])
-        if known is None:
+        if copy is None:
             return True
-        if tree == known.tree:
+        if tree == copy.tree:
             return False
-        self._version.kind_strategy.count_generation(tree, known.tree)
-        return tree != known.tree  # the source may have an earlier generation
+        self._version.kind_strategy.count_generation(tree, copy.tree)
+        return tree != copy.tree  # the source may have an earlier generation
 
     def _new_metadata(self, tree: Tree) -> Tree:
         """Return the metadata of an object that the source shows for the first time."""

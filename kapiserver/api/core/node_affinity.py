@@ -70,7 +70,12 @@ def _holds(requirement: Tree, labels: Mapping[str, str]) -> bool:
     return False
 
 
-def _is_greater(one: str | None, other: str | None) -> bool:
-    if not one or not other or not _INTEGER.fullmatch(one) or not _INTEGER.fullmatch(other):
+def _is_greater(text: str | None, other_text: str | None) -> bool:
+    if (
+        not text
+        or not other_text
+        or not _INTEGER.fullmatch(text)
+        or not _INTEGER.fullmatch(other_text)
+    ):
         return False
-    return int(one) > int(other)
+    return int(text) > int(other_text)

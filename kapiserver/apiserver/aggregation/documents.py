@@ -61,15 +61,15 @@ class Discovery(Struct, frozen=True):
 
 
 async def fetch_discovery(
-    back_ends: BackEnds, api_service: APIService, known: Discovery | None
+    back_ends: BackEnds, api_service: APIService, last: Discovery | None
 ) -> Discovery:
     """Return the group-versions of an extension API server, from aggregated discovery if it has
-    that, else that of the APIService alone. `known` is what an earlier call returned. Raises
+    that, else that of the APIService alone. `last` is what an earlier call returned. Raises
     FetchFailed."""
-    etag = known.etag if known is not None else ""
+    etag = last.etag if last is not None else ""
     fetched = await _fetch(back_ends, api_service, "/apis", _AGGREGATED, AGGREGATOR, etag)
-    if fetched.status == 304 and known is not None:
-        return known
+    if fetched.status == 304 and last is not None:
+        return last
     if fetched.status == 503:
         raise FetchFailed(f"response code: {fetched.status}")
     if fetched.status == 200 and "as=APIGroupDiscoveryList" in fetched.media_type:
@@ -155,10 +155,10 @@ def _scope(resource: Tree) -> str:
 
 
 async def fetch_openapi(
-    back_ends: BackEnds, api_service: APIService, known: OpenAPISource
+    back_ends: BackEnds, api_service: APIService, last: OpenAPISource
 ) -> OpenAPISource:
     """Return where the OpenAPI v3 document of an APIService is, and its part of the v2 document.
-    `known` is what an earlier call returned. Raises FetchFailed."""
+    `last` is what an earlier call returned. Raises FetchFailed."""
     group, version = api_service.version
     path = f"apis/{group}/{version}"
     index = await _fetch(
@@ -169,10 +169,10 @@ async def fetch_openapi(
     url = item.get("serverRelativeURL") if isinstance(item, dict) else None
     url = url if isinstance(url, str) and url.partition("?")[0] == f"/openapi/v3/{path}" else ""
     fetched = await _fetch(
-        back_ends, api_service, "/openapi/v2", "application/json", OPENAPI_AGGREGATOR, known.etag
+        back_ends, api_service, "/openapi/v2", "application/json", OPENAPI_AGGREGATOR, last.etag
     )
     if fetched.status == 304:
-        return OpenAPISource(v3_url=url, v2=known.v2, etag=known.etag)
+        return OpenAPISource(v3_url=url, v2=last.v2, etag=last.etag)
     if fetched.status != 200:
         return OpenAPISource(v3_url=url)
     spec = await asyncio.to_thread(_part_of_spec, fetched.body, f"/{path}/")
@@ -223,7 +223,7 @@ async def _fetch(
             back_end = await back_ends.locate(api_service)
             response = await back_ends.send(back_end, "GET", path, headers)
             try:
-                found = {name.lower(): value for name, value in response.headers}
+                response_headers = {name.lower(): value for name, value in response.headers}
                 body = bytearray()
                 async for piece in response.pieces():
                     body += piece
@@ -233,8 +233,8 @@ async def _fetch(
                 response.close()
     except (OSError, ValueError, Unresolved, BadTransport) as error:
         raise FetchFailed(f"{path}: {error or type(error).__name__}") from None
-    media_type = found.get("content-type", "")
-    return Fetched(response.status, media_type, found.get("etag", ""), bytes(body))
+    media_type = response_headers.get("content-type", "")
+    return Fetched(response.status, media_type, response_headers.get("etag", ""), bytes(body))
 
 
 def _parsed(body: bytes) -> Any:

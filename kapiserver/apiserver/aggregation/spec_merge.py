@@ -86,15 +86,15 @@ def _renames(
     """Return the references of a document that must be renamed, and the new ones."""
     present, added = into.get(part) or {}, spec.get(part) or {}
     renames: dict[str, str] = {}
-    taken = {*present, *added}
+    names = {*present, *added}
     for name, value in added.items():
         if name in present and not is_same(present[name], value):
             number = 2
-            while (other := f"{name}_v{number}") in taken:
+            while (other := f"{name}_v{number}") in names:
                 if other in present and is_same(present[other], value):
                     break
                 number += 1
-            taken.add(other)
+            names.add(other)
             renames[prefix + name] = prefix + other
     return renames
 

@@ -80,13 +80,13 @@ class WebhookAuthorizer(ManagedAuthorizer):
                     return _UNMATCHED
             except ConditionFailed as error:
                 return self._decide_failure(str(error))
-        sent = without_empty(spec)
-        key = orjson.dumps(sent, option=orjson.OPT_SORT_KEYS).decode()
+        request_spec = without_empty(spec)
+        key = orjson.dumps(request_spec, option=orjson.OPT_SORT_KEYS).decode()
         decision = self._cache.get(key)
         if decision is not None:
             return decision
         try:
-            decision = await self._call(sent)
+            decision = await self._call(request_spec)
         except WebhookFailed as error:
             if self._on_failure is Verdict.NO_OPINION:
                 result = "timeout" if error.timed_out else "error"

@@ -80,8 +80,8 @@ def _place(
 
 def _group_key(group: Group | ServedGroup, api_services: APIServices) -> tuple[int, str] | None:
     """Return the key to sort a group by; None if it has no APIService."""
-    known = map(api_services.priorities, group.group_versions)
-    priority = max((each[0] for each in known if each is not None), default=None)
+    priorities = map(api_services.priorities, group.group_versions)
+    priority = max((each[0] for each in priorities if each is not None), default=None)
     return None if priority is None else (-priority, group.name)
 
 
@@ -91,7 +91,7 @@ def remote_discovery(api_services: APIServices, version: GroupVersion) -> Tree |
     api_service = api_services.server_of(version)
     if api_service is None:
         return None
-    found = api_services.discovery.get(api_service.name)
-    if found is None or not api_service.is_available:
+    discovery = api_services.discovery.get(api_service.name)
+    if discovery is None or not api_service.is_available:
         return {"version": version.version, "freshness": "Stale"}
-    return found | {"freshness": "Current"}
+    return discovery | {"freshness": "Current"}

@@ -100,8 +100,10 @@ def _node_address(node: Tree, types: Iterable[str]) -> str:
         for address in addresses:
             if address.get("type") == type_:
                 return _checked_host(address.get("address") or "")
-    known = " ".join(f"{{{each.get('type')} {each.get('address')}}}" for each in addresses)
-    raise UnclassifiedError(f"no preferred addresses found; known addresses: [{known}]")
+    known_addresses = " ".join(
+        f"{{{each.get('type')} {each.get('address')}}}" for each in addresses
+    )
+    raise UnclassifiedError(f"no preferred addresses found; known addresses: [{known_addresses}]")
 
 
 def _checked_host(host: str) -> str:
@@ -297,14 +299,14 @@ async def _run_at(peer: ByteStream, streams: CommandStreams, options: CommandOpt
         await error.close()
         # All before the first copy: a kubelet reads no data until it has all streams.
         names = [name for name in options.names(V4) if name != ERROR]
-        theirs = {name: await connection.open({STREAM_TYPE: name}) for name in names}
+        kubelet_streams = {name: await connection.open({STREAM_TYPE: name}) for name in names}
         outputs = []
-        for name, stream in theirs.items():
-            ours = getattr(streams, name)
+        for name, stream in kubelet_streams.items():
+            client_stream = getattr(streams, name)
             if name in (STDOUT, STDERR):
-                outputs.append(asyncio.create_task(copy(stream, ours)))
+                outputs.append(asyncio.create_task(copy(stream, client_stream)))
             else:
-                tasks.append(asyncio.create_task(copy(ours, stream)))
+                tasks.append(asyncio.create_task(copy(client_stream, stream)))
         tasks += outputs
         if outputs:
             await asyncio.wait(outputs)

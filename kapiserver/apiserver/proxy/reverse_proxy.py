@@ -236,8 +236,8 @@ def _with_location(headers: Headers, links: Links, target: str) -> Headers:
     except ValueError as error:
         text = f'error trying to parse Location header: parse "{target}": {error}'
         raise InternalError(text) from None
-    others = [(name, value) for name, value in headers if name.lower() != "location"]
-    return [*others, ("Location", rewritten)]
+    other_headers = [(name, value) for name, value in headers if name.lower() != "location"]
+    return [*other_headers, ("Location", rewritten)]
 
 
 def _is_html(media_type: str) -> bool:

@@ -80,9 +80,9 @@ class CommandOptions(Struct, frozen=True, kw_only=True):
 
     def names(self, protocol: str) -> list[str]:
         """Return the names of the streams, `error` included."""
-        wanted = {STDIN: self.stdin, STDOUT: self.stdout, STDERR: self.stderr, ERROR: True}
-        wanted[RESIZE] = self.tty and protocol not in SPDY_PROTOCOLS[2:]
-        return [name for name in _CHANNELS if wanted[name]]
+        is_open = {STDIN: self.stdin, STDOUT: self.stdout, STDERR: self.stderr, ERROR: True}
+        is_open[RESIZE] = self.tty and protocol not in SPDY_PROTOCOLS[2:]
+        return [name for name in _CHANNELS if is_open[name]]
 
 
 class CommandStreams(Struct, frozen=True, kw_only=True):

@@ -63,18 +63,18 @@ class DiscoveryDocuments(_Documents):
 
         api_services, service = self.server.api_services, api_service.service
         assert service is not None
-        known = self._by_service.get(service)
+        last_discovery = self._by_service.get(service)
         try:
-            discovery = await fetch_discovery(self.server.back_ends(), api_service, known)
+            discovery = await fetch_discovery(self.server.back_ends(), api_service, last_discovery)
         except FetchFailed:
             api_services.set_discovery(api_service.name, None)
             raise
-        used = {each.service for each in api_services.remote.values()}
-        kept = {key: each for key, each in self._by_service.items() if key in used}
-        self._by_service = kept | {service: discovery}
+        services = {each.service for each in api_services.remote.values()}
+        discoveries = {key: each for key, each in self._by_service.items() if key in services}
+        self._by_service = discoveries | {service: discovery}
         version = {"version": api_service.version.version}
-        found = discovery.versions.get(api_service.version, version)
-        api_services.set_discovery(api_service.name, found)
+        resources = discovery.versions.get(api_service.version, version)
+        api_services.set_discovery(api_service.name, resources)
 
 
 class OpenAPIDocuments(_Documents):
@@ -88,6 +88,6 @@ class OpenAPIDocuments(_Documents):
         from kapiserver.apiserver.aggregation.documents import fetch_openapi
 
         api_services, name = self.server.api_services, api_service.name
-        known = api_services.openapi.get(name, OpenAPISource())
+        source = api_services.openapi.get(name, OpenAPISource())
         back_ends = self.server.back_ends()
-        api_services.set_openapi(name, await fetch_openapi(back_ends, api_service, known))
+        api_services.set_openapi(name, await fetch_openapi(back_ends, api_service, source))

@@ -148,9 +148,9 @@ class AttachDetachController(Controller[AttachItem]):
         return [pod for pod in pods if node_of(pod) and not is_finished(pod)]
 
     def _note_unneeded(self, state: AttachState, now: float) -> None:
-        wanted = {node_of(pod) for pod in state.pods}
+        nodes = {node_of(pod) for pod in state.pods}
         for attachment in state.attachments:
-            if node_of_attachment(attachment) in wanted:
+            if node_of_attachment(attachment) in nodes:
                 self._unneeded.pop(name_of(attachment), None)
             else:
                 self._unneeded.setdefault(name_of(attachment), now)

@@ -100,11 +100,11 @@ def pods_to_delete(
         return pods
     neighbours = Counter(node_of(pod) for pod in related if is_active(pod))
 
-    def compare(one: Tree, other: Tree) -> int:
-        key, other_key = _deletion_key(one, neighbours), _deletion_key(other, neighbours)
+    def compare(pod: Tree, other_pod: Tree) -> int:
+        key, other_key = _deletion_key(pod, neighbours), _deletion_key(other_pod, neighbours)
         if key != other_key:
             return -1 if key < other_key else 1
-        return _compare_ages(one, other, now)
+        return _compare_ages(pod, other_pod, now)
 
     return sorted(pods, key=functools.cmp_to_key(compare))[:count]
 
@@ -127,21 +127,21 @@ def _deletion_cost(pod: Tree) -> int:
         return 0
 
 
-def _compare_ages(one: Tree, other: Tree, now: float) -> int:
+def _compare_ages(pod: Tree, other_pod: Tree, now: float) -> int:
     """Compare two pods by the time for which they are ready, then by restarts, then by age. A
-    negative result means that `one` is deleted first."""
-    if is_ready(one) and is_ready(other):
-        difference = _compare_times(one, other, ready_since(one), ready_since(other), now)
+    negative result means that `pod` is deleted first."""
+    if is_ready(pod) and is_ready(other_pod):
+        difference = _compare_times(pod, other_pod, ready_since(pod), ready_since(other_pod), now)
         if difference:
             return difference
-    restarts, other_restarts = _restarts(one), _restarts(other)
+    restarts, other_restarts = _restarts(pod), _restarts(other_pod)
     if restarts != other_restarts:
         return -1 if restarts > other_restarts else 1
-    return _compare_times(one, other, _created(one), _created(other), now)
+    return _compare_times(pod, other_pod, _created(pod), _created(other_pod), now)
 
 
 def _compare_times(
-    one: Tree, other: Tree, time: float | None, other_time: float | None, now: float
+    pod: Tree, other_pod: Tree, time: float | None, other_time: float | None, now: float
 ) -> int:
     """Compare by two times on a logarithmic scale, so that the uid decides between pods of nearly
     the same age."""
@@ -152,7 +152,7 @@ def _compare_times(
     difference = _logarithm(now - time) - _logarithm(now - other_time)
     if difference:
         return difference
-    return -1 if uid_of(one) < uid_of(other) else 1
+    return -1 if uid_of(pod) < uid_of(other_pod) else 1
 
 
 def _logarithm(seconds: float) -> int:

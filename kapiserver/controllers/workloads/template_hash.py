@@ -35,12 +35,12 @@ def safe_text(text: str) -> str:
     return "".join(_SAFE_CHARACTERS[ord(letter) % len(_SAFE_CHARACTERS)] for letter in text)
 
 
-def same_template(one: Tree, other: Tree) -> bool:
+def same_template(template: Tree, other: Tree) -> bool:
     """Report whether two templates are equal, whatever their hashes are. Quantities are compared by
     value, so that `1Gi` equals `1073741824`; mirrors EqualIgnoreHash of
     pkg/controller/deployment/util."""
-    one, other = canonical_template(one), canonical_template(other)
-    return one == other or _with_values(one) == _with_values(other)
+    template, other = canonical_template(template), canonical_template(other)
+    return template == other or _with_values(template) == _with_values(other)
 
 
 def canonical_template(template: Tree) -> Tree:
@@ -48,8 +48,8 @@ def canonical_template(template: Tree) -> Tree:
     templates are equal trees."""
     metadata: Tree = template.get("metadata") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    kept = {name: value for name, value in labels.items() if name != POD_TEMPLATE_HASH}
-    return _without_empty(template | {"metadata": metadata | {"labels": kept}})
+    other_labels = {name: value for name, value in labels.items() if name != POD_TEMPLATE_HASH}
+    return _without_empty(template | {"metadata": metadata | {"labels": other_labels}})
 
 
 def _without_empty(value: Tree) -> Tree:

@@ -187,18 +187,18 @@ def few_connections(installation: Installation) -> Iterator[Problem]:
     inspection = inspection_of(installation)
     if inspection is None:
         return
-    server, ours = inspection.server, installation.config.postgresql.postgresql_max_connections
+    server, pool_size = inspection.server, installation.config.postgresql.postgresql_max_connections
     most, used = server["max_connections"], server["connections"]
     for name, limit in (
         (f"the role {server['role']}", server["role_limit"]),
         ("the database", server["database_limit"]),
         ("PostgreSQL", most),
     ):
-        if 0 <= limit < ours:
+        if 0 <= limit < pool_size:
             yield database_problem(
                 installation,
                 ERROR,
-                f"{name} allows {limit} connections, but a server opens up to {ours}",
+                f"{name} allows {limit} connections, but a server opens up to {pool_size}",
                 "raise the limit, or lower --postgresql-max-connections",
             )
     if used > FULL_SHARE * most:

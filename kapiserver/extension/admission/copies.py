@@ -36,7 +36,7 @@ class CopyStore(Struct, frozen=True, kw_only=True):
     root: str
 
 
-class _Known(Struct, frozen=True):
+class _Copy(Struct, frozen=True):
     value: bytes
     revision: Revision
 
@@ -47,11 +47,11 @@ class StoredCopies:
     def __init__(self, store: CopyStore, resource: Resource) -> None:
         self._store = store
         self._prefix = f"{store.root}/{resource.prefix}/"
-        self._known: dict[str, _Known] = {}
+        self._copies: dict[str, _Copy] = {}
 
     async def replace(self, objects: Sequence[Tree]) -> None:
         """Keep these objects and no others. Raises HostFailed, StorageError."""
-        deleted_names = self._known.keys() - {name_of(obj) for obj in objects}
+        deleted_names = self._copies.keys() - {name_of(obj) for obj in objects}
         for obj in objects:
             await self.put(obj)
         for name in deleted_names:
@@ -65,21 +65,21 @@ class StoredCopies:
             value = await run(self._encode, obj, limited=False)
         else:
             value = self._encode(obj)
-        stored = self._known.get(name)
+        stored = self._copies.get(name)
         if stored is None:
             revision = await kv.create(self._prefix + name, value)
         elif stored.value != value:
             revision = await kv.update(self._prefix + name, value, expected=stored.revision)
         else:
             return
-        self._known[name] = _Known(value, revision)
+        self._copies[name] = _Copy(value, revision)
 
     async def remove(self, obj: Tree) -> None:
         """Forget an object. Raises StorageError."""
         await self._remove(name_of(obj))
 
     async def _remove(self, name: str) -> None:
-        stored = self._known.pop(name, None)
+        stored = self._copies.pop(name, None)
         if stored is not None:
             await self._store.kv.delete(self._prefix + name, expected=stored.revision)
 

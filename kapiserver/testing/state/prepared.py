@@ -67,19 +67,19 @@ def keep_definitions(config: Config, snapshot: Snapshot) -> None:
 
 
 def _keep(
-    kept: dict[Config, list[KeyValue]],
+    items_by_config: dict[Config, list[KeyValue]],
     config: Config,
     resources: Sequence[str],
     snapshot: Callable[[], Snapshot],
 ) -> None:
     """Keep the objects of these resources, unless those of an equal server are kept."""
     key = _key(config)
-    if key in kept or config.store.encryption_provider_config is not None:
+    if key in items_by_config or config.store.encryption_provider_config is not None:
         return
     prefixes = tuple(f"{config.store.key_root}/{resource}/" for resource in resources)
-    if len(kept) >= MAX_CONFIGURATIONS:
-        del kept[next(iter(kept))]
-    kept[key] = [item for item in snapshot().items if item.key.startswith(prefixes)]
+    if len(items_by_config) >= MAX_CONFIGURATIONS:
+        del items_by_config[next(iter(items_by_config))]
+    items_by_config[key] = [item for item in snapshot().items if item.key.startswith(prefixes)]
 
 
 def _key(config: Config) -> Config:

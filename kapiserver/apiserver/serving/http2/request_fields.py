@@ -71,7 +71,7 @@ class RefusedRequest(Exception):
 
 
 _NO_REQUEST = RequestFields("", "", CIMultiDict(), None)
-_KNOWN_BYTES = 4096
+_REMEMBERED_BYTES = 4096
 """Bytes of the fields that a connection remembers."""
 _TOO_LARGE = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
@@ -79,31 +79,31 @@ _TOO_LARGE = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 class RequestReader:
     """Reads the requests of one connection. Most of them are equal but for their paths."""
 
-    __slots__ = ("_known", "_known_fields", "_path_index")
+    __slots__ = ("_earlier_fields", "_earlier_request", "_path_index")
 
     def __init__(self) -> None:
-        self._known = _NO_REQUEST
+        self._earlier_request = _NO_REQUEST
         """An earlier request."""
-        self._known_fields: list[Field] = []
+        self._earlier_fields: list[Field] = []
         """The fields of that request; :path, which has this index, is that of the last request."""
         self._path_index = 0
 
     def read(self, fields: list[Field]) -> RequestFields:
         """Return the request of a header block; its headers are shared with other requests. Raises
         RefusedRequest."""
-        index, known = self._path_index, self._known
-        if fields and len(fields) == len(self._known_fields):
-            path = self._known_fields[index] = fields[index]
-            if fields == self._known_fields and path[0] == b":path":
+        index, request = self._path_index, self._earlier_request
+        if fields and len(fields) == len(self._earlier_fields):
+            path = self._earlier_fields[index] = fields[index]
+            if fields == self._earlier_fields and path[0] == b":path":
                 target = _text(path[1])
-                _check_target(known.method, target)
-                return RequestFields(known.method, target, known.headers, known.length)
+                _check_target(request.method, target)
+                return RequestFields(request.method, target, request.headers, request.length)
         request = _read_request(fields)
-        if sum(len(name) + len(value) for name, value in fields) <= _KNOWN_BYTES:
+        if sum(len(name) + len(value) for name, value in fields) <= _REMEMBERED_BYTES:
             names = [name for name, _ in fields]
             if b":path" in names:
                 self._path_index = names.index(b":path")
-                self._known, self._known_fields = request, [*fields]
+                self._earlier_request, self._earlier_fields = request, [*fields]
         return request
 
 

@@ -210,9 +210,9 @@ class _Planner:
     def _nodes_with_pods(self) -> list[tuple[str, Tree | None, Tree | None, bool]]:
         """Return the nodes that have or should have pods, each with its new and its old pod, and
         whether there are no further ones."""
-        wanted = (name for name, each in self._nodes.items() if each.should_run)
+        eligible_nodes = (name for name, each in self._nodes.items() if each.should_run)
         result = []
-        for node in sorted({*self._pods, *wanted}):
+        for node in sorted({*self._pods, *eligible_nodes}):
             pods = [pod for pod in self._pods.get(node, ()) if not is_terminating(pod)]
             new = [pod for pod in pods if self._is_updated(pod)]
             old = [pod for pod in pods if not self._is_updated(pod)]

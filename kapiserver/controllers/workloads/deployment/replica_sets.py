@@ -121,9 +121,9 @@ def has_collided(deployment: Tree, existing: Tree) -> bool:
 
 def has_template_of(deployment: Tree, replica_set: Tree) -> bool:
     """Report whether a ReplicaSet has the pod template of a Deployment, whatever its hash."""
-    one = value_at(deployment, "spec", "template") or {}
-    other = value_at(replica_set, "spec", "template") or {}
-    return same_template(one, other)
+    template = value_at(deployment, "spec", "template") or {}
+    other_template = value_at(replica_set, "spec", "template") or {}
+    return same_template(template, other_template)
 
 
 def age(each: PlannedReplicaSet) -> tuple[float, str]:

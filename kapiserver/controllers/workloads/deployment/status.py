@@ -161,14 +161,14 @@ class DeploymentStatus:
         kind, name = "Deployment", name_of(self._deployment)
         if new is not None:
             kind, name = "ReplicaSet", new.name
-        what = f'{kind} "{name}"'
+        target = f'{kind} "{name}"'
         if self.is_complete(status):
-            message = f"{what} has successfully progressed."
+            message = f"{target} has successfully progressed."
             self._set_progressing("True", "NewReplicaSetAvailable", message)
         elif self._has_progressed(status):
-            self._renew_progressing(present, f"{what} is progressing.")
+            self._renew_progressing(present, f"{target} is progressing.")
         elif self._has_timed_out(present):
-            message = f"{what} has timed out progressing."
+            message = f"{target} has timed out progressing."
             self._set_progressing("False", "ProgressDeadlineExceeded", message)
 
     def _renew_progressing(self, present: Tree | None, message: str) -> None:

@@ -56,16 +56,16 @@ class Failure(NamedTuple):
 class _Source(NamedTuple):
     """One type of metric.
 
-    field    the field of the source, in the spec and the status
-    reason   the reason of a failure
-    kept     fields of the source that its status repeats
-    propose  returns the proposal; raises MetricsError
-    context  returns what begins the text of an error
+    field           the field of the source, in the spec and the status
+    reason          the reason of a failure
+    status_fields   fields of the source that its status repeats
+    propose         returns the proposal; raises MetricsError
+    context         returns the beginning of the text of an error
     """
 
     field: str
     reason: str
-    kept: Sequence[str]
+    status_fields: Sequence[str]
     propose: Callable[[str, Tree, Reading, ScaledPods], Proposal]
     context: Callable[[Tree], str]
 
@@ -93,7 +93,7 @@ def metric_status(metric: Tree, outcome: Proposal | Failure) -> Tree:
         return {"type": ""}
     source = SOURCES[metric["type"]]
     spec = metric[source.field]
-    status = {name: spec[name] for name in source.kept if name in spec}
+    status = {name: spec[name] for name in source.status_fields if name in spec}
     return {"type": metric["type"], source.field: status | {"current": outcome.current}}
 
 

@@ -270,10 +270,10 @@ def _set_status(
     plan: Plan, autoscaler: Tree, current: int, desired: int, metrics: list[Tree] | None
 ) -> None:
     counts = {"currentReplicas": current} if current else {}
-    kept = ("lastScaleTime", "conditions")
+    unchanged_fields = ("lastScaleTime", "conditions")
     plan.status = (
         {"observedGeneration": generation_of(autoscaler)}
-        | {name: plan.status[name] for name in kept if name in plan.status}
+        | {name: plan.status[name] for name in unchanged_fields if name in plan.status}
         | counts
         | {"desiredReplicas": desired, "currentMetrics": metrics}
     )

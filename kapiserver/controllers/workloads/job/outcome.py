@@ -38,16 +38,16 @@ def finished_condition(job: Tree) -> str:
 def count_pods(status: Tree, still_tracked: Iterable[str]) -> Tree:
     """Return the status after step 3: the uncounted pods whose uids are not in `still_tracked` are
     counted."""
-    kept = frozenset(still_tracked)
+    tracked_uids = frozenset(still_tracked)
     uncounted, counted = status.get("uncountedTerminatedPods") or {}, dict(status)
-    left: Tree = {}
+    remaining: Tree = {}
     for name in ("succeeded", "failed"):
         uids = uncounted.get(name) or []
-        left[name] = [uid for uid in uids if uid in kept]
-        number = (status.get(name) or 0) + len(uids) - len(left[name])
+        remaining[name] = [uid for uid in uids if uid in tracked_uids]
+        number = (status.get(name) or 0) + len(uids) - len(remaining[name])
         if number:
             counted[name] = number
-    counted["uncountedTerminatedPods"] = {name: uids for name, uids in left.items() if uids}
+    counted["uncountedTerminatedPods"] = {name: uids for name, uids in remaining.items() if uids}
     return counted
 
 

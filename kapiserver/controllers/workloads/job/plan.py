@@ -210,11 +210,11 @@ class _Planner:
         start = seconds_of(self._status.get("startTime"))
         if deadline is None or start is None or self._is_suspended:
             return None
-        left = start + deadline - self._now
-        if left <= 0:
+        remaining_seconds = start + deadline - self._now
+        if remaining_seconds <= 0:
             message = "Job was active longer than specified deadline"
             return Outcome(FAILURE, "DeadlineExceeded", message)
-        self._requeue_after(left)
+        self._requeue_after(remaining_seconds)
         return None
 
     def _restarts_exceed(self, limit: int) -> bool:
@@ -247,8 +247,8 @@ class _Planner:
         return Outcome(SUCCESS, "SuccessPolicy", message) if message else None
 
     def _is_complete(self, active: int) -> bool:
-        needed = 1 if self._completions is None else self._completions
-        return active == 0 and self._succeeded >= needed
+        completions = 1 if self._completions is None else self._completions
+        return active == 0 and self._succeeded >= completions
 
     def _requeue_after(self, seconds: float) -> None:
         present = self._plan.requeue_after
@@ -291,11 +291,11 @@ class _Planner:
         failed_pods: dict[int, Tree] = {}
         if self._per_index is None:
             return failed_pods
-        done = {index for pod in self._active if (index := self._index(pod)) is not None}
-        done |= self._succeeded_indexes | self._failed_indexes
+        finished = {index for pod in self._active if (index := self._index(pod)) is not None}
+        finished |= self._succeeded_indexes | self._failed_indexes
         for pod in self._pods:
             index = self._index(pod)
-            if index is None or index in done or not is_tracked(pod):
+            if index is None or index in finished or not is_tracked(pod):
                 continue
             if has_failed(pod, self._job):
                 last = failed_pods.get(index)
@@ -313,18 +313,18 @@ class _Planner:
         if self._is_suspended:
             self._plan.forget = self._active
             return self._active
-        needed = self._wanted_active(active)
-        surplus = self._surplus(max(active - needed, 0))
+        desired = self._desired_active(active)
+        surplus = self._surplus(max(active - desired, 0))
         if surplus:
             self._plan.forget = surplus[:MAX_PODS]
             return self._plan.forget
         terminating = self._terminating if replaces_failed_only(self._job) else 0
-        missing = min(needed - terminating - active, MAX_PODS)
+        missing = min(desired - terminating - active, MAX_PODS)
         if missing > 0:
             self._plan.create = self._new_pods(missing)
         return ()
 
-    def _wanted_active(self, active: int) -> int:
+    def _desired_active(self, active: int) -> int:
         if self._completions is None:
             return active if self._succeeded else self._parallelism
         return max(min(self._completions - self._succeeded, self._parallelism), 0)
@@ -337,12 +337,12 @@ class _Planner:
         by_index: dict[int | None, list[Tree]] = {}
         for pod in self._active:
             by_index.setdefault(self._index(pod), []).append(pod)
-        removed, left = by_index.pop(None, []), []
+        surplus, others = by_index.pop(None, []), []
         for same in by_index.values():
             duplicates = pods_to_delete(same, (), len(same) - 1, self._now) if same[1:] else ()
-            removed += duplicates
-            left += [pod for pod in same if not any(pod is each for each in duplicates)]
-        return removed + list(pods_to_delete(left, (), max(count - len(removed), 0), self._now))
+            surplus += duplicates
+            others += [pod for pod in same if not any(pod is each for each in duplicates)]
+        return surplus + list(pods_to_delete(others, (), max(count - len(surplus), 0), self._now))
 
     def _new_pods(self, count: int) -> Sequence[Tree]:
         if self._per_index is None:

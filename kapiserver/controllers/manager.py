@@ -85,7 +85,7 @@ class ControllerManager:
         return (
             self._unelected.settled
             and self._on_leader.settled
-            and all(each.settled for each in self._others)
+            and all(controller.settled for controller in self._others)
         )
 
     @property
@@ -99,7 +99,7 @@ class ControllerManager:
         """Let the controllers do now what they have put off to cover a burst of changes; report
         whether there is something to do."""
         ended = [self._unelected.end_batches(), self._on_leader.end_batches()]
-        ended += [each.queue.end_batches() for each in self._others]
+        ended += [controller.queue.end_batches() for controller in self._others]
         return any(ended)
 
     async def wait_settled(self) -> None:
@@ -107,8 +107,8 @@ class ControllerManager:
         while not self.settled:
             await self._unelected.wait_settled()
             await self._on_leader.wait_settled()
-            for each in self._others:
-                await each.wait_settled()
+            for controller in self._others:
+                await controller.wait_settled()
 
     async def stop(self) -> None:
         """Stop all controllers, and step down as leader."""

@@ -47,14 +47,14 @@ def _precedence(api_service: APIService) -> tuple[str, int, str]:
 
 
 def _resources(version: GroupVersion, discovery: Tree) -> Iterator[AggregatedKind]:
-    for each in discovery.get("resources") or ():
+    for resource in discovery.get("resources") or ():
         yield AggregatedKind(
             group=version.group,
-            name=each.get("resource") or "",
-            kind=(each.get("responseKind") or {}).get("kind") or "",
-            namespaced=each.get("scope") == "Namespaced",
+            name=resource.get("resource") or "",
+            kind=(resource.get("responseKind") or {}).get("kind") or "",
+            namespaced=resource.get("scope") == "Namespaced",
             versions=(version.version,),
             storage_version=version.version,
-            verbs=tuple(each.get("verbs") or ()),
+            verbs=tuple(resource.get("verbs") or ()),
             stored=False,
         )

@@ -69,8 +69,10 @@ class DiscoveryDocuments(_Documents):
         except FetchFailed:
             api_services.set_discovery(api_service.name, None)
             raise
-        services = {each.service for each in api_services.remote.values()}
-        discoveries = {key: each for key, each in self._by_service.items() if key in services}
+        services = {api_service.service for api_service in api_services.remote.values()}
+        discoveries = {
+            key: discovery for key, discovery in self._by_service.items() if key in services
+        }
         self._by_service = discoveries | {service: discovery}
         version = {"version": api_service.version.version}
         resources = discovery.versions.get(api_service.version, version)

@@ -117,9 +117,9 @@ def _combine(current: Mapping[str, str], trusted: Mapping[str, str], now: float)
             # The server keeps its own CAs even if they have expired: the administrator set them.
             current_certificates = frozenset(pem_certificates(text))
             data[key] = "".join(
-                each
-                for each in certificates
-                if each in current_certificates or not _has_expired(each, now)
+                certificate
+                for certificate in certificates
+                if certificate in current_certificates or not _has_expired(certificate, now)
             )
     return data
 
@@ -143,4 +143,4 @@ def _parsed(text: str) -> list[str]:
         values: Tree | list[str] = json.loads(text or "[]")
     except (ValueError, RecursionError):
         return []
-    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []

@@ -115,9 +115,11 @@ class AggregatedObjects:
 
     def _update(self) -> None:
         served = aggregated_resources(self._api_services)
-        kinds = {(each.group, each.kind): each for each in served.resources}
+        kinds = {(resource.group, resource.kind): resource for resource in served.resources}
         has_changed, self._kinds = kinds != self._kinds, kinds
-        observed = {each for each in served.resources if _OBSERVED_VERBS.issubset(each.verbs)}
+        observed = {
+            resource for resource in served.resources if _OBSERVED_VERBS.issubset(resource.verbs)
+        }
         for resource in self._tasks.keys() - observed:
             version = GroupVersion(resource.group, resource.storage_version)
             if version not in served.failed:  # it may come back, and its objects with it
@@ -131,7 +133,7 @@ class AggregatedObjects:
         """Stop observing a resource. Its objects are not deleted: nobody knows whether they are
         there."""
         self._tasks.pop(resource).cancel()
-        for path in [path for path, each in self.objects.items() if each.resource == resource]:
+        for path in [path for path, obj in self.objects.items() if obj.resource == resource]:
             del self.objects[path]
             self._graph.forget(path)
 

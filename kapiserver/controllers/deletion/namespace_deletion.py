@@ -273,7 +273,9 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
 def _format_unknown(versions: Sequence[GroupVersion]) -> str:
     if not versions:
         return ""
-    stale = ", ".join(sorted(f"{each}: stale GroupVersion discovery: {each}" for each in versions))
+    stale = ", ".join(
+        sorted(f"{version}: stale GroupVersion discovery: {version}" for version in versions)
+    )
     return (
         f"Discovery failed for some groups, {len(versions)} failing: unable to retrieve the "
         f"complete list of server APIs: {stale}"

@@ -291,8 +291,8 @@ async def _write_slices(
 
 async def _delete_slices(reader: _Reader, namespace: str, slices: Sequence[Tree]) -> None:
     objects = reader.context.resource(str(_DISCOVERY), "endpointslices", namespace=namespace)
-    for each in slices:
-        await delete_object(objects, name_of(each))
+    for slice_ in slices:
+        await delete_object(objects, name_of(slice_))
 
 
 _ENDPOINTS = _Variant(True, _sync_endpoints)

@@ -91,7 +91,7 @@ class PeerDiscovery(Controller[str]):
     async def _fetch(self) -> str:
         """Ask all peers; return why one does not answer, or ""."""
         problem, fetched, metrics = "", {}, self.server.metrics.peers
-        peers = [each.key.name for each in self._leases.lister.list() if self._is_peer(each)]
+        peers = [entry.key.name for entry in self._leases.lister.list() if self._is_peer(entry)]
         for identity in peers:
             address = await self._peers.leases.find(identity)
             if address is None:
@@ -115,7 +115,9 @@ class PeerDiscovery(Controller[str]):
             for definition in definitions
             for version in definition["spec"].get("versions") or ()
         }
-        versions |= {each.version for each in self.server.api_services.remote.values()}
+        versions |= {
+            api_service.version for api_service in self.server.api_services.remote.values()
+        }
         self._excluded.replace(versions, self.clock.now())
         self.queue.add_after(_VERSIONS, GRACE_SECONDS + _BATCH_SECONDS)
         return ""

@@ -52,7 +52,7 @@ class ServiceCIDRController(Controller[ObjectKey]):
         return self._terminating() if change.new is None else ()
 
     def _terminating(self) -> Iterator[ObjectKey]:
-        return (each.key for each in self._cidrs.lister.list() if is_terminating(each.tree()))
+        return (entry.key for entry in self._cidrs.lister.list() if is_terminating(entry.tree()))
 
     async def reconcile(self, key: ObjectKey) -> None:
         """Mark a range as ready, or remove the finalizer of a deleted one."""

@@ -117,7 +117,9 @@ class Controller(ControlLoop[Item]):
     async def wait_synced(self) -> None:
         """Wait until all informers are synced, also those that are watched during the wait;
         `reconcile` calls it after it has watched another resource. Raises StorageError."""
-        while unsynced := [each for each in self._informers.values() if not each.synced]:
+        while unsynced := [
+            informer for informer in self._informers.values() if not informer.synced
+        ]:
             await unsynced[0].wait_synced()
 
     # What the manager and tests use.
@@ -141,7 +143,7 @@ class Controller(ControlLoop[Item]):
         for informer in self._informers.values():
             if not informer.is_current:
                 return False
-        return all(each.is_idle for each in self.context.background)
+        return all(tasks.is_idle for tasks in self.context.background)
 
     async def wait_settled(self) -> None:
         """Wait until the controller is settled. Raises StorageError."""

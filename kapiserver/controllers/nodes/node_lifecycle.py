@@ -288,5 +288,5 @@ def without_readiness(pod: Tree, now: float) -> Tree:
     if ready is None or ready.get("status") == "False":
         return pod
     not_ready = ready | {"status": "False", "lastTransitionTime": timestamp(now)}
-    changed = [not_ready if each is ready else each for each in conditions]
+    changed = [not_ready if condition is ready else condition for condition in conditions]
     return pod | {"status": pod["status"] | {"conditions": changed}}

@@ -96,10 +96,10 @@ def reconciled(node: Tree, now: float, *, evicts: bool) -> Tree:
     evicts  whether some node of the cluster is ready; if none is, no node has such a taint
     """
     taints = _taints_of(node)
-    scheduling = [each for each in taints if _is_managed(each)]
+    scheduling = [taint for taint in taints if _is_managed(taint)]
     keys = _keys_by_condition(node)
-    remaining = [each for each in taints if each not in scheduling or each["key"] in keys]
-    present = {each["key"] for each in scheduling}
+    remaining = [taint for taint in taints if taint not in scheduling or taint["key"] in keys]
+    present = {taint["key"] for taint in scheduling}
     added = [_taint(key, "NoSchedule", now) for key in keys if key not in present]
     return _relabelled(_with_taints(node, _swapped([*remaining, *added], node, now, evicts=evicts)))
 
@@ -136,12 +136,14 @@ def _swapped(taints: Sequence[Tree], node: Tree, now: float, *, evicts: bool) ->
 
 
 def _evicts(taints: Iterable[Tree], key: str) -> bool:
-    return any(each.get("key") == key and each.get("effect") == "NoExecute" for each in taints)
+    return any(taint.get("key") == key and taint.get("effect") == "NoExecute" for taint in taints)
 
 
 def _without(taints: Iterable[Tree], keys: set[str]) -> list[Tree]:
     return [
-        each for each in taints if each.get("effect") != "NoExecute" or each.get("key") not in keys
+        taint
+        for taint in taints
+        if taint.get("effect") != "NoExecute" or taint.get("key") not in keys
     ]
 
 

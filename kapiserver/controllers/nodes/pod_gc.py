@@ -155,9 +155,10 @@ def is_out_of_service(node: Tree) -> bool:
     taints = value_at(node, "spec", "taints") or ()
     conditions = value_at(node, "status", "conditions") or ()
     is_ready = any(
-        each.get("type") == "Ready" and each.get("status") == "True" for each in conditions
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in conditions
     )
-    return not is_ready and any(each.get("key") == _OUT_OF_SERVICE for each in taints)
+    return not is_ready and any(taint.get("key") == _OUT_OF_SERVICE for taint in taints)
 
 
 def surplus_pods(pods: Sequence[Tree], limit: int) -> Sequence[Tree]:

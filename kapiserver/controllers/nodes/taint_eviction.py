@@ -147,7 +147,9 @@ def tolerated_seconds(tolerations: Sequence[Tree], taints: Sequence[Tree]) -> fl
     taint the first counts."""
     seconds: list[float] = []
     for taint in taints:
-        matching = next((each for each in tolerations if tolerates([each], taint)), None)
+        matching = next(
+            (toleration for toleration in tolerations if tolerates([toleration], taint)), None
+        )
         if matching is None:
             return 0.0
         if (limit := matching.get("tolerationSeconds")) is not None:

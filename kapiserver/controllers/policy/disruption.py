@@ -214,7 +214,7 @@ class DisruptionController(Controller[DisruptionItem]):
             resource = self.server.scheme.resource_of(kind)
         except NotRegistered as error:
             raise UnknownScale(str(error)) from error
-        if not any(each.name == "scale" for each in resource.subresources):
+        if not any(subresource.name == "scale" for subresource in resource.subresources):
             name = resource.qualified_name
             raise UnknownScale(f"{name} does not implement the scale subresource")
         objects = self.context.resource(kind.api_version, resource.name, namespace=namespace)

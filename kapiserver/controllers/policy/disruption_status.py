@@ -130,7 +130,7 @@ def _conditions(budget: Tree, condition: Tree, now: float) -> list[Tree]:
     old = find_condition(present, condition["type"])
     is_same = old is not None and old.get("status") == condition["status"]
     time = old["lastTransitionTime"] if old is not None and is_same else timestamp(now)
-    others = [each for each in present if each.get("type") != condition["type"]]
+    others = [other for other in present if other.get("type") != condition["type"]]
     return [*others, condition | {"lastTransitionTime": time}]
 
 
@@ -185,6 +185,7 @@ def without_disruption(pod: Tree, now: float) -> Tree:
     new = {"type": _TARGET, "observedGeneration": generation_of(pod), "status": "False"}
     new["lastTransitionTime"] = timestamp(now)
     conditions = [
-        new if each.get("type") == _TARGET else each for each in pod["status"]["conditions"]
+        new if condition.get("type") == _TARGET else condition
+        for condition in pod["status"]["conditions"]
     ]
     return pod | {"status": pod["status"] | {"conditions": conditions}}

@@ -181,9 +181,9 @@ class ResourceClaimController(Controller[ClaimItem]):
     async def _write_names(self, key: ObjectKey, pod: Tree, made: dict[str, str]) -> None:
         """Write the names of generated claims to the status of the pod."""
         names = {
-            each["name"]: each["resourceClaimName"]
-            for each in value_at(pod, "status", "resourceClaimStatuses") or ()
-            if each.get("resourceClaimName")
+            claim_status["name"]: claim_status["resourceClaimName"]
+            for claim_status in value_at(pod, "status", "resourceClaimStatuses") or ()
+            if claim_status.get("resourceClaimName")
         } | made
         statuses = [{"name": name, "resourceClaimName": names[name]} for name in sorted(names)]
         desired = {
@@ -216,7 +216,7 @@ class ResourceClaimController(Controller[ClaimItem]):
 
     async def _sync_claim(self, key: ObjectKey, claim: Tree) -> None:
         consumers = value_at(claim, "status", "reservedFor") or []
-        remaining = [each for each in consumers if await self._needs_claim(key, each)]
+        remaining = [consumer for consumer in consumers if await self._needs_claim(key, consumer)]
         is_deleted = is_terminating(claim) and FINALIZER in finalizers_of(claim)
         if len(remaining) < len(consumers) or (is_deleted and not remaining):
             await self._release(key, claim, remaining)
@@ -256,7 +256,7 @@ class ResourceClaimController(Controller[ClaimItem]):
             if status != claim.get("status"):
                 claim = await claims.update({**claim, "status": status}, subresource="status")
             if FINALIZER in finalizers_of(claim) and allocation_of(claim) is None:
-                others = [each for each in finalizers_of(claim) if each != FINALIZER]
+                others = [finalizer for finalizer in finalizers_of(claim) if finalizer != FINALIZER]
                 await claims.update(
                     {**claim, "metadata": claim["metadata"] | {"finalizers": others}}
                 )

@@ -92,7 +92,7 @@ class DeviceTaintEvictionController(Controller[ObjectKey]):
         if not node_of(pod) or is_terminating(pod) or is_finished(pod):
             return None
         times = [eviction_time(claim, self._taints_of) for claim in self._claims_of(pod)]
-        return min((each for each in times if each is not None), default=None)
+        return min((time for time in times if time is not None), default=None)
 
     def _claims_of(self, pod: Tree) -> Iterator[Tree]:
         """Yield the claims that are reserved for a pod."""
@@ -109,19 +109,20 @@ class DeviceTaintEvictionController(Controller[ObjectKey]):
     def _taints_of(self, result: Tree) -> list[Tree]:
         """Return the NoExecute taints of an allocated device."""
         slices = [
-            each.tree() for each in self._slices_by_pool.get(f"{result['driver']}/{result['pool']}")
+            entry.tree()
+            for entry in self._slices_by_pool.get(f"{result['driver']}/{result['pool']}")
         ]
-        newest = max((_generation_of(each) for each in slices), default=0)
+        newest = max((_generation_of(slice_) for slice_ in slices), default=0)
         devices = [
             device
-            for each in slices
-            if _generation_of(each) == newest
-            for device in value_at(each, "spec", "devices") or ()
+            for slice_ in slices
+            if _generation_of(slice_) == newest
+            for device in value_at(slice_, "spec", "devices") or ()
             if device["name"] == result["device"]
         ]
-        rules = (each.tree() for each in self._rules.lister.list())
-        own = [taint for each in devices for taint in no_execute_taints({"spec": each})]
-        return [*own, *(taint for each in rules for taint in rule_taints(each, result))]
+        rules = (entry.tree() for entry in self._rules.lister.list())
+        own = [taint for device in devices for taint in no_execute_taints({"spec": device})]
+        return [*own, *(taint for rule in rules for taint in rule_taints(rule, result))]
 
     async def _evict(self, key: ObjectKey, pod: Tree) -> None:
         await self._report(key, "Marking for deletion")
@@ -174,12 +175,12 @@ def eviction_time(claim: Tree, taints_of: Callable[[Tree], Iterable[Tree]]) -> f
 def _intolerable_since(taint: Tree, tolerations: Sequence[Tree]) -> float | None:
     """Return when a taint is not tolerated any more; None if it is tolerated for ever."""
     matching = [
-        each
-        for each in tolerations
-        if each.get("effect") == "NoExecute" and tolerates([each], taint)
+        toleration
+        for toleration in tolerations
+        if toleration.get("effect") == "NoExecute" and tolerates([toleration], taint)
     ]
-    limits = [each.get("tolerationSeconds") for each in matching]
+    limits = [toleration.get("tolerationSeconds") for toleration in matching]
     if None in limits:
         return None
-    seconds = min((max(each, 0) for each in limits if each is not None), default=0)
+    seconds = min((max(limit, 0) for limit in limits if limit is not None), default=0)
     return (seconds_of(taint.get("timeAdded")) or 0.0) + seconds

@@ -136,7 +136,7 @@ class APIServiceAvailability(Controller[ObjectKey]):
         entry = services.lister.get(key)
         offloader = self.server.offloader
         obj = None if entry is None else await offloader.tree(entry)
-        slices = [await offloader.tree(each) for each in index.get(str(key))]
+        slices = [await offloader.tree(entry) for entry in index.get(str(key))]
         return missing_part(service, obj, slices)
 
     @functools.cached_property
@@ -158,7 +158,7 @@ class APIServiceAvailability(Controller[ObjectKey]):
 def _for_spec(change: ObjectChange) -> Iterable[ObjectKey]:
     """Queue an APIService unless only its status changed, which this controller writes."""
     versions = (change.old, change.new)
-    specs = [each.tree().get("spec") for each in versions if each is not None]
+    specs = [version.tree().get("spec") for version in versions if version is not None]
     has_changed = len(specs) < 2 or specs[0] != specs[1]
     return (change.last.key,) if has_changed else ()
 
@@ -186,13 +186,13 @@ def missing_part(
     if value_at(obj, "spec", "type") != "ClusterIP":
         return None
     ports = value_at(obj, "spec", "ports") or ()
-    names = [each.get("name") or "" for each in ports if each.get("port") == service.port]
+    names = [port.get("name") or "" for port in ports if port.get("port") == service.port]
     if not names:
         message = f"{described} is not listening on port {service.port}"
         return _unavailable("ServicePortError", message)
     if not slices:
         return _unavailable("EndpointsNotFound", f"cannot find endpointslices for {described}")
-    if not any(_has_endpoint(each, names[0]) for each in slices):
+    if not any(_has_endpoint(slice_, names[0]) for slice_ in slices):
         port_name = quote(names[0])
         message = f"endpointslices for {described} have no addresses with port name {port_name}"
         return _unavailable("MissingEndpoints", message)
@@ -206,9 +206,12 @@ def _unavailable(reason: str, message: str) -> Availability:
 def _has_endpoint(endpoint_slice: Tree, port_name: str) -> bool:
     """Whether a slice has a ready endpoint and the port."""
     ready = (
-        value_at(each, "conditions", "ready") for each in endpoint_slice.get("endpoints") or ()
+        value_at(endpoint, "conditions", "ready")
+        for endpoint in endpoint_slice.get("endpoints") or ()
     )
-    return any(each is None or each for each in ready) and any(
+    return any(
+        is_endpoint_ready is None or is_endpoint_ready for is_endpoint_ready in ready
+    ) and any(
         (port.get("name") or "") == port_name and port.get("port") is not None
         for port in endpoint_slice.get("ports") or ()
     )

@@ -44,7 +44,7 @@ class FlowSchemaStatusController(Controller[ObjectKey]):
         level = _level_of(entry.tree())
         condition = self._condition(level)
         current = value_at(entry.tree(), "status", "conditions") or ()
-        if all(condition != each | _time_of(condition) for each in current):
+        if all(condition != other | _time_of(condition) for other in current):
             await self._write(key.name, condition)
 
     def _condition(self, level: str) -> Tree:

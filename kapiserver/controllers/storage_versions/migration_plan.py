@@ -45,7 +45,12 @@ def steps_of(migrations: Iterable[Tree]) -> Steps:
             (to_close if is_over(migration) else running).append(migration)
         elif not is_over(migration):
             waiting.append(migration)
-    waiting.sort(key=lambda each: (value_at(each, "metadata", "creationTimestamp"), name_of(each)))
+    waiting.sort(
+        key=lambda migration: (
+            value_at(migration, "metadata", "creationTimestamp"),
+            name_of(migration),
+        )
+    )
     return Steps(
         to_close,
         running[0] if running else None,
@@ -56,12 +61,14 @@ def steps_of(migrations: Iterable[Tree]) -> Steps:
 def is_true(migration: Tree, type_: str) -> bool:
     """Return whether a condition is true."""
     conditions = value_at(migration, "status", "conditions") or ()
-    return any(each["type"] == type_ and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == type_ and condition["status"] == "True" for condition in conditions
+    )
 
 
 def is_over(migration: Tree) -> bool:
     """Return whether a migration succeeded or failed."""
-    return any(is_true(migration, each) for each in _FINAL)
+    return any(is_true(migration, type_) for type_ in _FINAL)
 
 
 def with_condition(migration: Tree, condition: Tree, now: str) -> Tree:
@@ -133,8 +140,9 @@ def migrated_status(definition: Tree, *, succeeded: bool, now: str) -> Tree:
     conditions = value_at(definition, "status", "conditions") or ()
     generation = value_at(definition, "metadata", "generation")
     is_same = any(
-        each["type"] == "StorageMigrating" and each.get("observedGeneration") == generation
-        for each in conditions
+        condition["type"] == "StorageMigrating"
+        and condition.get("observedGeneration") == generation
+        for condition in conditions
     )
     reason, message = "MigrationFailed", "The migration has failed"
     if succeeded:
@@ -149,7 +157,9 @@ def migrated_status(definition: Tree, *, succeeded: bool, now: str) -> Tree:
     }
     if succeeded and is_same:
         versions = definition["spec"]["versions"]
-        status["storedVersions"] = [each["name"] for each in versions if each.get("storage")]
+        status["storedVersions"] = [
+            version["name"] for version in versions if version.get("storage")
+        ]
     return status
 
 

@@ -86,14 +86,14 @@ class StorageVersionMigrator(Controller[GroupResource]):
 
     async def _start(self, resource: GroupResource, migration: Tree) -> None:
         await self._write_definition(
-            resource, lambda each: migrating_status(each, name_of(migration), self._now())
+            resource, lambda state: migrating_status(state, name_of(migration), self._now())
         )
         await self._write(migration, running_condition())
 
     async def _close(self, resource: GroupResource, migration: Tree) -> None:
         succeeded = is_true(migration, SUCCEEDED)
         await self._write_definition(
-            resource, lambda each: migrated_status(each, succeeded=succeeded, now=self._now())
+            resource, lambda state: migrated_status(state, succeeded=succeeded, now=self._now())
         )
         await self._write(migration, closed_condition())
 
@@ -175,9 +175,9 @@ class StorageVersionMigrator(Controller[GroupResource]):
     # Reads and writes.
 
     def _served(self, resource: GroupResource) -> Resource | None:
-        for each in self.server.scheme.stored_resources():
-            if (each.group, each.name) == resource:
-                return each
+        for stored_resource in self.server.scheme.stored_resources():
+            if (stored_resource.group, stored_resource.name) == resource:
+                return stored_resource
         return None
 
     async def _write(self, migration: Tree, condition: Tree) -> None:

@@ -58,7 +58,7 @@ class StorageVersionReports(Controller[ObjectKey]):
         report = self._reports.get(key.name)
         entry = self._versions.lister.get(key)
         current: Tree = {} if entry is None else entry.tree()
-        servers = {each["apiServerID"] for each in _reports_in(current)} - {self._own_id}
+        servers = {report["apiServerID"] for report in _reports_in(current)} - {self._own_id}
         stale = {server for server in servers if await self._is_gone(server)}
         reports = self._new_reports(current, report, stale)
         if entry is None and reports:
@@ -79,12 +79,12 @@ class StorageVersionReports(Controller[ObjectKey]):
 
     def _new_reports(self, tree: Tree, report: Tree | None, stale: set[str]) -> Sequence[Tree]:
         """Return the reports of the other servers that run, with that of this one in its place."""
-        reports = {each["apiServerID"]: each for each in _reports_in(tree)}
+        reports = {report["apiServerID"]: report for report in _reports_in(tree)}
         if report is not None:
             reports[self._own_id] = {"apiServerID": self._own_id, **report}
         else:
             reports.pop(self._own_id, None)
-        return [each for name, each in reports.items() if name not in stale]
+        return [report for name, report in reports.items() if name not in stale]
 
     def _is_server(self, name: str) -> bool:
         entry = self._leases.lister.get(ObjectKey(LEASE_NAMESPACE, name))
@@ -158,7 +158,7 @@ def _api_versions(resource: Resource) -> list[str]:
 
 
 def _extend(versions: list[str], more: Iterable[str]) -> None:
-    versions.extend(each for each in more if each not in versions)
+    versions.extend(version for version in more if version not in versions)
 
 
 def _is_identity(lease: Tree) -> bool:
@@ -173,7 +173,7 @@ def _with_reports(tree: Tree, reports: Sequence[Tree], now: str) -> Tree:
     """Return the status with reports: their common encoding version, and the condition that says
     whether there is one."""
     old: Tree = tree.get("status") or {}
-    encodings = {each["encodingVersion"] for each in reports}
+    encodings = {report["encodingVersion"] for report in reports}
     common = encodings.pop() if len(encodings) == 1 else None
     status: dict[str, Any] = {"storageVersions": list(reports)}
     if common is not None:

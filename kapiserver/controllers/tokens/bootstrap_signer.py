@@ -58,7 +58,7 @@ class BootstrapSigner(Controller[ObjectKey]):
 
     def _with_signatures(self, data: Tree) -> Tree:
         """Return the data of the ConfigMap with the signatures of all tokens, and no others."""
-        unsigned = {name: each for name, each in data.items() if not name.startswith(_SIGNATURE)}
+        unsigned = {name: text for name, text in data.items() if not name.startswith(_SIGNATURE)}
         content = data.get(_CONTENT)
         if content is None:
             return unsigned

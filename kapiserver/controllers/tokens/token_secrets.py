@@ -99,7 +99,11 @@ class TokenSecretsController(Controller[Account | TokenSecret]):
             return
 
         def change(current: Tree) -> Tree:
-            remaining = [each for each in current["secrets"] if each.get("name") != secret.name]
+            remaining = [
+                reference
+                for reference in current["secrets"]
+                if reference.get("name") != secret.name
+            ]
             return current | {"secrets": remaining}
 
         accounts = self.context.resource(
@@ -167,7 +171,7 @@ def _account_keys(entry: Entry) -> Iterator[str]:
 
 
 def _references(account: Tree, secret_name: str) -> bool:
-    return any(each.get("name") == secret_name for each in account.get("secrets") or ())
+    return any(reference.get("name") == secret_name for reference in account.get("secrets") or ())
 
 
 def _base64(text: str) -> str:

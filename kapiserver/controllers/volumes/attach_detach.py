@@ -111,7 +111,7 @@ class AttachDetachController(Controller[AttachItem]):
         attachments = [entry.tree() for entry in self._attachments_by_volume.get(item.name)]
         volume = _tree_of(self._volumes, item.name)
         if volume is None or not needs_attachment(volume, self._driver_of(volume)):
-            await self._delete([name_of(each) for each in attachments])
+            await self._delete([name_of(attachment) for attachment in attachments])
             return
         now = self.clock.now()
         state = self._state_of(volume, attachments)
@@ -184,8 +184,8 @@ class AttachDetachController(Controller[AttachItem]):
         attachments = [entry.tree() for entry in self._attachments_by_node.get(name)]
         volumes = {
             name_of(volume): volume
-            for each in attachments
-            if (volume := _tree_of(self._volumes, _volume_name(each))) is not None
+            for attachment in attachments
+            if (volume := _tree_of(self._volumes, _volume_name(attachment))) is not None
         }
         attached = attached_volumes(attachments, volumes)
         before = value_at(node, "status", "volumesAttached") or []
@@ -194,12 +194,12 @@ class AttachDetachController(Controller[AttachItem]):
             patch = {"status": {"volumesAttached": attached}}
             with suppress_reason("NotFound"):
                 await nodes.patch(name, patch, subresource="status")
-        new = [each for each in attached if each not in before]
+        new = [volume_status for volume_status in attached if volume_status not in before]
         for volume in volumes.values():
             if {"name": unique_name(volume), "devicePath": ""} in new:
                 await self._tell_attached(volume, name)
-        for each in attachments:
-            await self._tell_error(each, volumes.get(_volume_name(each)))
+        for attachment in attachments:
+            await self._tell_error(attachment, volumes.get(_volume_name(attachment)))
 
     async def _tell_attached(self, volume: Tree, node: str) -> None:
         message = f'AttachVolume.Attach succeeded for volume "{name_of(volume)}" '
@@ -235,7 +235,9 @@ def _health_of(node: Entry | None) -> object:
     if node is None:
         return None
     conditions = value_at(node.tree(), "status", "conditions") or ()
-    ready = [each.get("status") for each in conditions if each.get("type") == "Ready"]
+    ready = [
+        condition.get("status") for condition in conditions if condition.get("type") == "Ready"
+    ]
     return ready, value_at(node.tree(), "spec", "taints")
 
 

@@ -97,20 +97,22 @@ def attachment_of(volume: Tree, node: str) -> Tree:
 def plan_attachments(state: AttachState, now: float) -> AttachPlan:
     """Return what to do about a volume."""
     nodes = dict.fromkeys(node_of(pod) for pod in state.pods if node_of(pod) in state.nodes)
-    held = {node_of_attachment(each): each for each in state.attachments}
+    held = {node_of_attachment(attachment): attachment for attachment in state.attachments}
     detach, waits = _detachments(state, nodes, now)
     blocking = [
-        node for node, each in held.items() if name_of(each) not in detach and node not in nodes
+        node
+        for node, attachment in held.items()
+        if name_of(attachment) not in detach and node not in nodes
     ]
     attach: list[str] = []
     events: list[tuple[Tree, PlannedEvent]] = []
     for node in nodes:
-        other_nodes = [each for each in (*held, *attach) if each != node]
+        other_nodes = [node_name for node_name in (*held, *attach) if node_name != node]
         if node in held:
             continue
         if _is_shared(state.volume) or not other_nodes:
             attach.append(node)
-        elif blocking or any(each in nodes for each in other_nodes):
+        elif blocking or any(other_node in nodes for other_node in other_nodes):
             events += _exclusive_events(state, node, other_nodes)
     return AttachPlan(attach, detach, events, min(waits, default=None))
 
@@ -170,9 +172,9 @@ def attached_volumes(attachments: Sequence[Tree], volumes: Mapping[str, Tree]) -
     """Return `status.volumesAttached` of a node with VolumeAttachments; `volumes` are theirs, by
     name."""
     names = (
-        value_at(each, "spec", "source", "persistentVolumeName")
-        for each in attachments
-        if value_at(each, "status", "attached") and not is_terminating(each)
+        value_at(attachment, "spec", "source", "persistentVolumeName")
+        for attachment in attachments
+        if value_at(attachment, "status", "attached") and not is_terminating(attachment)
     )
     unique = sorted(unique_name(volumes[name]) for name in names if name in volumes)
     return [{"name": name, "devicePath": ""} for name in unique]

@@ -128,7 +128,7 @@ class OwnedObjects:
 
     async def _release(self, owner: Tree, objects: ResourceClient, obj: Tree) -> None:
         uid = uid_of(owner)
-        owners = [each for each in owners_of(obj) if each["uid"] != uid]
+        owners = [owner for owner in owners_of(obj) if owner["uid"] != uid]
         await _patch_metadata(objects, obj, {"ownerReferences": owners or None})
 
 

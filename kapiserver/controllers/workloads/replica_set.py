@@ -109,8 +109,8 @@ class ReplicaSetController(Controller[ObjectKey]):
         """Yield the pods of all ReplicaSets with the same controller as `owner`."""
         uid = controller_uid(owner)
         owners = self._owners_by_controller.get(uid) if uid else ()
-        for each in [each.tree() for each in owners] or [owner]:
-            yield from self._owned.controlled_by(each)
+        for replica_set in [entry.tree() for entry in owners] or [owner]:
+            yield from self._owned.controlled_by(replica_set)
 
 
 class ReplicationControllerController(ReplicaSetController):

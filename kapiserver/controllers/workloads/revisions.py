@@ -89,7 +89,7 @@ def surplus_revisions(owner: Tree, revisions: Sequence[Tree], live: Container[st
     """Return the oldest revisions beyond `spec.revisionHistoryLimit`; those whose names are in
     `live` are kept and do not count."""
     limit = value_at(owner, "spec", "revisionHistoryLimit")
-    old = [each for each in revisions if name_of(each) not in live]
+    old = [revision for revision in revisions if name_of(revision) not in live]
     if limit is None or limit < 0 or len(old) <= limit:
         return []
     return old[: len(old) - limit]

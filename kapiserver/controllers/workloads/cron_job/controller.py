@@ -85,7 +85,7 @@ class CronJobController(Controller[ObjectKey]):
             return
         cron_job = entry.tree()
         missing = await self._missing(cron_job)
-        jobs = [each.tree() for each in self._jobs_by_controller.get(uid_of(cron_job))]
+        jobs = [entry.tree() for entry in self._jobs_by_controller.get(uid_of(cron_job))]
         plan = plan_cron_job(cron_job, jobs, missing, self.clock.now())
         client = self.context.resource(str(_BATCH), "jobs", namespace=key.namespace)
         for job in plan.delete:
@@ -115,9 +115,9 @@ class CronJobController(Controller[ObjectKey]):
     def _uids_without_job(self, cron_job: Tree) -> Sequence[str]:
         namespace, lister = namespace_of(cron_job), self._jobs.lister
         return [
-            each["uid"]
-            for each in active_of(cron_job.get("status") or {})
-            if lister.get(ObjectKey(namespace, each.get("name") or "")) is None
+            reference["uid"]
+            for reference in active_of(cron_job.get("status") or {})
+            if lister.get(ObjectKey(namespace, reference.get("name") or "")) is None
         ]
 
     async def _start(

@@ -96,7 +96,7 @@ def active_of(status: Tree) -> Sequence[Tree]:
 
 def forget_active(status: Tree, uids: Collection[str]) -> None:
     """Remove the references to Jobs with these uids from a status."""
-    left = [each for each in active_of(status) if each["uid"] not in uids]
+    left = [reference for reference in active_of(status) if reference["uid"] not in uids]
     status.pop("active", None)
     if left:
         status["active"] = left
@@ -132,7 +132,7 @@ def _by_start(job: Tree) -> tuple[bool, float, str]:
 def _observe(status: Tree, job: Tree) -> Iterator[PlannedEvent]:
     """Bring the status up to date with a Job."""
     name, uid, condition = name_of(job), uid_of(job), finished_condition(job)
-    is_known = any(each["uid"] == uid for each in active_of(status))
+    is_known = any(reference["uid"] == uid for reference in active_of(status))
     if not condition:
         if not is_known:
             message = f"Saw a job that the controller did not create or forgot: {name}"
@@ -224,7 +224,7 @@ def _is_held_back(plan: CronJobPlan, cron_job: Tree, scheduled: int) -> bool:
     not run beside an active Job."""
     active = active_of(plan.status)
     name = job_name(cron_job, scheduled)
-    if any(each.get("name") == name for each in active):
+    if any(reference.get("name") == name for reference in active):
         return True
     if seconds_of(plan.status.get("lastScheduleTime")) == scheduled:
         return True

@@ -97,12 +97,12 @@ class DaemonSetController(Controller[ObjectKey]):
         revision, collisions = await self._history.update_revision(owner, history)
         text = _hash_of(revision)
         pods = await self._owned.claim(owner, owners, self._pods.pods(key.namespace), _any)
-        nodes = [each.tree() for each in self._nodes.lister.list()]
+        nodes = [entry.tree() for entry in self._nodes.lister.list()]
         plan = plan_daemon_set(owner, nodes, pods, text, self._delays_of(owner), self.clock.now())
         self._delays[uid_of(owner)] = (_generation_of(owner), plan.delays)
         error = await self._carry_out(owner, plan, text)
         in_use = {text, *(labels_of(pod).get(REVISION_HASH) for pod in pods)}
-        live = {name_of(each) for each in history if _hash_of(each) in in_use}
+        live = {name_of(revision) for revision in history if _hash_of(revision) in in_use}
         if collisions:
             plan.status["collisionCount"] = collisions
         await write_status(owners, self._sets, owner, plan.status)

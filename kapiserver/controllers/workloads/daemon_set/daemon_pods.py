@@ -83,7 +83,11 @@ def daemon_tolerations(spec: Tree) -> list[Tree]:
     added: list[Tree] = [
         {"key": key, "operator": "Exists", "effect": effect} for key, effect in tolerated
     ]
-    return [each for each in spec.get("tolerations") or () if _plain(each) not in added] + added
+    return [
+        toleration
+        for toleration in spec.get("tolerations") or ()
+        if _plain(toleration) not in added
+    ] + added
 
 
 def _plain(toleration: Tree) -> Tree:

@@ -118,7 +118,7 @@ class _Planner:
         self._min_ready = value_at(owner, "spec", "minReadySeconds") or 0
         eligibility = eligibility_of(owner)
         self._nodes = {name_of(node): eligibility(node) for node in nodes}
-        self._desired = sum(each.should_run for each in self._nodes.values())
+        self._desired = sum(node.should_run for node in self._nodes.values())
         self._pods: dict[str, list[Tree]] = {}
         for pod in sorted(pods, key=_age_key):
             node = target_node_of(pod)
@@ -210,7 +210,9 @@ class _Planner:
     def _nodes_with_pods(self) -> list[tuple[str, Tree | None, Tree | None, bool]]:
         """Return the nodes that have or should have pods, each with its new and its old pod, and
         whether there are no further ones."""
-        eligible_nodes = (name for name, each in self._nodes.items() if each.should_run)
+        eligible_nodes = (
+            name for name, eligibility in self._nodes.items() if eligibility.should_run
+        )
         result = []
         for node in sorted({*self._pods, *eligible_nodes}):
             pods = [pod for pod in self._pods.get(node, ()) if not is_terminating(pod)]
@@ -269,7 +271,7 @@ class _Planner:
     # The status.
 
     def _status(self) -> Tree:
-        eligible = [name for name, each in self._nodes.items() if each.should_run]
+        eligible = [name for name, eligibility in self._nodes.items() if eligibility.should_run]
         oldest = [self._pods[name][0] for name in eligible if name in self._pods]
         available = sum(map(self._is_available, oldest))
         status: Tree = {
@@ -283,7 +285,9 @@ class _Planner:
         return {name: value for name, value in status.items() if value} | {
             "currentNumberScheduled": len(oldest),
             "numberMisscheduled": sum(
-                name in self._pods for name, each in self._nodes.items() if not each.should_run
+                name in self._pods
+                for name, eligibility in self._nodes.items()
+                if not eligibility.should_run
             ),
             "desiredNumberScheduled": self._desired,
             "numberReady": sum(map(is_ready, oldest)),

@@ -81,7 +81,10 @@ class DeploymentController(Controller[ObjectKey]):
             return
         sets = self.context.resource(str(_APPS), "replicasets", namespace=key.namespace)
         owned = await self._owned_sets.claim(deployment, deployments, sets, _any)
-        pods = {uid_of(each): self._owned_pods.controlled_by(each) for each in owned}
+        pods = {
+            uid_of(replica_set): self._owned_pods.controlled_by(replica_set)
+            for replica_set in owned
+        }
         plan = plan_deployment(deployment, owned, pods, self.clock.now())
         if not await self._write_sets(deployment, deployments, sets, plan):
             return

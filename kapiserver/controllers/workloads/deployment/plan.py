@@ -107,9 +107,9 @@ class _Planner:
         self._status = DeploymentStatus(deployment, now)
         self.plan = Plan(status={})
         sets = sorted(map(PlannedReplicaSet, replica_sets), key=age)
-        own = (each for each in sets if has_template_of(deployment, each.tree))
+        own = (replica_set for replica_set in sets if has_template_of(deployment, replica_set.tree))
         self._new = next(own, None)
-        self._old = [each for each in sets if each is not self._new]
+        self._old = [replica_set for replica_set in sets if replica_set is not self._new]
         self._status.note_pause()
 
     # The four ways through a sync.
@@ -122,8 +122,8 @@ class _Planner:
         """Report whether the Deployment's replicas changed since its ReplicaSets were scaled."""
         return any(
             desired is not None and desired != self._replicas
-            for each in self._active(self._all)
-            for desired in [number_or_none(each.annotations.get(DESIRED_REPLICAS))]
+            for replica_set in self._active(self._all)
+            for desired in [number_or_none(replica_set.annotations.get(DESIRED_REPLICAS))]
         )
 
     def scale_all(self) -> None:
@@ -175,7 +175,7 @@ class _Planner:
 
     @staticmethod
     def _active(sets: Iterable[PlannedReplicaSet]) -> list[PlannedReplicaSet]:
-        return [each for each in sets if each.replicas > 0]
+        return [replica_set for replica_set in sets if replica_set.replicas > 0]
 
     @functools.cached_property
     def _max_replicas(self) -> int:
@@ -224,7 +224,9 @@ class _Planner:
         """Return how many replicas the new ReplicaSet may have now."""
         if new.replicas > self._replicas:
             return self._replicas
-        other_replicas = sum(each.replicas for each in self._all if each is not new)
+        other_replicas = sum(
+            replica_set.replicas for replica_set in self._all if replica_set is not new
+        )
         room = self._max_replicas - other_replicas - new.replicas
         return new.replicas + max(min(room, self._replicas - new.replicas), 0)
 
@@ -258,9 +260,9 @@ class _Planner:
         if target is self._new and self.plan.create is not None:
             self.plan.create = target.planned()
             return
-        self.plan.update = [each for each in self.plan.update if name_of(each) != target.name] + [
-            target.planned()
-        ]
+        self.plan.update = [
+            update for update in self.plan.update if name_of(update) != target.name
+        ] + [target.planned()]
 
     def _old_pods_run(self, pods: Mapping[str, Iterable[Tree]]) -> bool:
         if any(old.count("replicas") for old in self._old):
@@ -276,20 +278,22 @@ class _Planner:
         old = self._active(self._old)
         min_available = self._replicas - max_unavailable(self._deployment)
         new_unavailable = new.replicas - new.count("availableReplicas")
-        total = sum(each.replicas for each in (*old, new))
+        total = sum(replica_set.replicas for replica_set in (*old, new))
         budget = total - min_available - new_unavailable
         if not old or budget <= 0:
             return False
         changed = False
-        for each in old:
-            unavailable = min(budget, max(each.replicas - each.count("availableReplicas"), 0))
-            changed |= self._scale(each, each.replicas - unavailable)
+        for replica_set in old:
+            unavailable = min(
+                budget, max(replica_set.replicas - replica_set.count("availableReplicas"), 0)
+            )
+            changed |= self._scale(replica_set, replica_set.replicas - unavailable)
             budget -= unavailable
-        available = sum(each.count("availableReplicas") for each in self._all)
+        available = sum(replica_set.count("availableReplicas") for replica_set in self._all)
         budget = available - min_available
-        for each in old:
-            removed = max(min(each.replicas, budget), 0)
-            changed |= self._scale(each, each.replicas - removed)
+        for replica_set in old:
+            removed = max(min(replica_set.replicas, budget), 0)
+            changed |= self._scale(replica_set, replica_set.replicas - removed)
             budget -= removed
         return changed
 
@@ -310,18 +314,18 @@ class _Planner:
 
     def _spread(self, active: list[PlannedReplicaSet]) -> None:
         allowed = self._max_replicas if self._replicas > 0 else 0
-        to_add = allowed - sum(each.replicas for each in active)
+        to_add = allowed - sum(replica_set.replicas for replica_set in active)
         newest_first = to_add > 0
         active.sort(key=age, reverse=newest_first)
-        active.sort(key=lambda each: each.replicas, reverse=True)
+        active.sort(key=lambda replica_set: replica_set.replicas, reverse=True)
         added, sizes = 0, []
-        for each in active:
-            share = self._share(each, to_add, added)
-            sizes.append(each.replicas + share)
+        for replica_set in active:
+            share = self._share(replica_set, to_add, added)
+            sizes.append(replica_set.replicas + share)
             added += share
         sizes[0] = max(sizes[0] + to_add - added, 0)
-        for each, size in zip(active, sizes, strict=True):
-            self._scale(each, size, forced=True)
+        for replica_set, size in zip(active, sizes, strict=True):
+            self._scale(replica_set, size, forced=True)
 
     def _share(self, target: PlannedReplicaSet, to_add: int, added: int) -> int:
         """Return how many of the replicas to add, or to remove, fall to a ReplicaSet."""
@@ -352,13 +356,13 @@ class _Planner:
         limit = value_at(self._deployment, "spec", "revisionHistoryLimit")
         if limit is None or limit == _UNLIMITED:
             return
-        old = [each for each in self._old if not is_terminating(each.tree)]
-        old.sort(key=lambda each: each.revision)
-        for each in old[: max(len(old) - limit, 0)]:
-            observed = value_at(each.tree, "status", "observedGeneration") or 0
-            is_empty = not each.replicas and not each.count("replicas")
-            if is_empty and generation_of(each.tree) <= observed:
-                self.plan.delete.append(each.tree)
+        old = [replica_set for replica_set in self._old if not is_terminating(replica_set.tree)]
+        old.sort(key=lambda replica_set: replica_set.revision)
+        for replica_set in old[: max(len(old) - limit, 0)]:
+            observed = value_at(replica_set.tree, "status", "observedGeneration") or 0
+            is_empty = not replica_set.replicas and not replica_set.count("replicas")
+            if is_empty and generation_of(replica_set.tree) <= observed:
+                self.plan.delete.append(replica_set.tree)
 
 
 def _round_half_away(value: float) -> int:

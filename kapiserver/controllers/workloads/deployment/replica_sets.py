@@ -73,7 +73,7 @@ class PlannedReplicaSet:
         previous = self.annotations.get(REVISION)
         if previous:
             history = [*self.annotations.get(REVISION_HISTORY, "").split(","), previous]
-            history = [each for each in history if each]
+            history = [revision for revision in history if revision]
             while len(",".join(history)) > _MAX_HISTORY_LENGTH:
                 history.pop(0)
             self.annotations[REVISION_HISTORY] = ",".join(history)
@@ -126,9 +126,9 @@ def has_template_of(deployment: Tree, replica_set: Tree) -> bool:
     return same_template(template, other_template)
 
 
-def age(each: PlannedReplicaSet) -> tuple[float, str]:
+def age(replica_set: PlannedReplicaSet) -> tuple[float, str]:
     """Return a sort key that puts the oldest ReplicaSet first."""
-    return each.created, each.name
+    return replica_set.created, replica_set.name
 
 
 def number(text: str | None) -> int:

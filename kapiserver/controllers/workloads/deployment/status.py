@@ -47,19 +47,21 @@ class DeploymentStatus:
     def observe(self, new: PlannedReplicaSet | None, old: Sequence[PlannedReplicaSet]) -> Tree:
         """Return the status for the new and the old ReplicaSets, without progress."""
         everything = [*old, *([new] if new is not None else [])]
-        sets = [each for each in everything if each.tree.get("status")]
-        available = sum(each.count("availableReplicas") for each in sets)
-        total = sum(each.replicas for each in everything)
+        sets = [replica_set for replica_set in everything if replica_set.tree.get("status")]
+        available = sum(replica_set.count("availableReplicas") for replica_set in sets)
+        total = sum(replica_set.replicas for replica_set in everything)
         counts = {
-            "replicas": sum(each.count("replicas") for each in sets),
+            "replicas": sum(replica_set.count("replicas") for replica_set in sets),
             "updatedReplicas": new.count("replicas") if new is not None else 0,
-            "readyReplicas": sum(each.count("readyReplicas") for each in sets),
+            "readyReplicas": sum(replica_set.count("readyReplicas") for replica_set in sets),
             "availableReplicas": available,
             "unavailableReplicas": max(total - available, 0),
         }
         status: Tree = {"observedGeneration": generation_of(self._deployment)}
         status |= {name: count for name, count in counts.items() if count}
-        terminating = [value_at(each.tree, "status", "terminatingReplicas") for each in sets]
+        terminating = [
+            value_at(replica_set.tree, "status", "terminatingReplicas") for replica_set in sets
+        ]
         if None not in terminating:
             status["terminatingReplicas"] = sum(terminating)
         if (collisions := self._before.get("collisionCount")) is not None:
@@ -218,9 +220,9 @@ class DeploymentStatus:
 
     def _take_over_failure(self, sets: Sequence[PlannedReplicaSet]) -> None:
         """Show the ReplicaFailure of the first ReplicaSet that has one."""
-        for each in sets:
+        for replica_set in sets:
             failure = find_condition(
-                value_at(each.tree, "status", "conditions") or (), REPLICA_FAILURE
+                value_at(replica_set.tree, "status", "conditions") or (), REPLICA_FAILURE
             )
             if failure is not None:
                 failure = failure | {"lastUpdateTime": failure.get("lastTransitionTime")}

@@ -165,7 +165,11 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
         raise ScaleError(str(first_error or "unrecognized resource"), context)
 
     def _resource_names(self, group: str, kind: str) -> Sequence[str]:
-        return [each.name for each in self.server.scheme.resources(group) if each.kind == kind]
+        return [
+            resource.name
+            for resource in self.server.scheme.resources(group)
+            if resource.kind == kind
+        ]
 
     # The pods and metrics.
 
@@ -222,7 +226,7 @@ class HorizontalPodAutoscalerController(Controller[ObjectKey]):
         pods = self._pods.lister.select(selection, key.namespace)
         rivals = self._selecting(key.namespace, pods)
         if len(rivals) > 1:
-            names = " ".join(f"{{{each.name} {each.namespace}}}" for each in rivals[:2])
+            names = " ".join(f"{{{rival.name} {rival.namespace}}}" for rival in rivals[:2])
             message = (
                 f"pods by selector {text} are controlled by more than one HPA (e.g. [{names}])"
             )

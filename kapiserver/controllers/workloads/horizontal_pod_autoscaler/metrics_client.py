@@ -171,9 +171,13 @@ def _usage(pod_metrics: Tree, resource: str, container: str) -> int | None:
     of each container."""
     total = 0
     containers = pod_metrics.get("containers") or ()
-    counted = [each for each in containers if container in ("", each.get("name"))]
-    for each in counted:
-        usage = (each.get("usage") or {}).get(resource)
+    counted = [
+        container_metrics
+        for container_metrics in containers
+        if container in ("", container_metrics.get("name"))
+    ]
+    for measured in counted:
+        usage = (measured.get("usage") or {}).get(resource)
         if usage is None:
             return None
         total += _milli(usage)

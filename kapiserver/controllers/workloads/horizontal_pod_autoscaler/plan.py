@@ -131,7 +131,7 @@ def _minimum(spec: Tree) -> int:
 
 def _can_scale_to_zero(spec: Tree) -> bool:
     """Report whether a metric has values even if there is no pod."""
-    return any(each["type"] in ("Object", "External") for each in spec.get("metrics") or ())
+    return any(metric["type"] in ("Object", "External") for metric in spec.get("metrics") or ())
 
 
 def without_scale(autoscaler: Tree, error: str, cause: str, now: float) -> Plan:
@@ -151,7 +151,7 @@ def without_scale(autoscaler: Tree, error: str, cause: str, now: float) -> Plan:
 def _begin(autoscaler: Tree, now: float) -> Plan:
     """Return a plan that changes nothing."""
     status = dict(autoscaler.get("status") or {})
-    status["conditions"] = [dict(each) for each in status.get("conditions") or ()]
+    status["conditions"] = [dict(condition) for condition in status.get("conditions") or ()]
     return Plan(now=now, status=status)
 
 

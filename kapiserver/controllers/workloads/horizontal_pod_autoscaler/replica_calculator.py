@@ -254,7 +254,7 @@ def _average(values: Mapping[str, int]) -> int:
 def _utilization(values: Mapping[str, int], requests: Mapping[str, int]) -> tuple[int, int]:
     """Return the usage in percent of the requests, and the average usage. Raises MetricsError."""
     known = [name for name in values if name in requests]
-    usage, requested = (sum(each[name] for name in known) for each in (values, requests))
+    usage, requested = (sum(amounts[name] for name in known) for amounts in (values, requests))
     if not requested:
         raise MetricsError("no metrics returned matched known pods")
     return usage * 100 // requested, usage // len(known)
@@ -268,17 +268,25 @@ def _request(pod: Tree, container: str, resource: str) -> int:
         if amount is None:
             raise MetricsError(f"missing pod-level request for {resource} in Pod {name_of(pod)}")
         return amount.scaled(-3)
-    counted = [each for each in _lasting_containers(pod) if container in ("", each.get("name"))]
+    counted = [
+        lasting_container
+        for lasting_container in _lasting_containers(pod)
+        if container in ("", lasting_container.get("name"))
+    ]
     if container and not counted:
         raise MetricsError(f"container {container} not found in Pod {name_of(pod)}")
-    return sum(_container_request(pod, each, resource) for each in counted)
+    return sum(
+        _container_request(pod, counted_container, resource) for counted_container in counted
+    )
 
 
 def _lasting_containers(pod: Tree) -> list[Tree]:
     """Return the containers and sidecars of a pod."""
     spec = pod.get("spec") or {}
     sidecars = (
-        each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"
+        container
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     )
     return [*(spec.get("containers") or ()), *sidecars]
 

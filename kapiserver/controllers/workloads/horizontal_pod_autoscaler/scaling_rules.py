@@ -52,7 +52,11 @@ class ScalingHistory(Struct, frozen=True):
 
     def recommended(self, replicas: int, now: float, window: float) -> ScalingHistory:
         """Return the history with a recommendation, without those older than a window."""
-        recent = (each for each in self.recommendations if each.time >= now - window)
+        recent = (
+            recommendation
+            for recommendation in self.recommendations
+            if recommendation.time >= now - window
+        )
         return replace(self, recommendations=(*recent, Recommendation(replicas, now)))
 
     def scaled(self, behavior: Tree | None, before: int, after: int, now: float) -> ScalingHistory:
@@ -62,7 +66,7 @@ class ScalingHistory(Struct, frozen=True):
             return self
         cutoff = now - _longest_period(behavior)
         ups, downs = (
-            tuple(each for each in events if each.time >= cutoff)
+            tuple(event for event in events if event.time >= cutoff)
             for events in (self.ups, self.downs)
         )
         event = ScaleEvent(abs(after - before), now)
@@ -136,7 +140,11 @@ def stabilized(
     """
     if behavior is None:
         cutoff = now - downscale_window
-        recent = (each.replicas for each in history.recommendations if each.time >= cutoff)
+        recent = (
+            recommendation.replicas
+            for recommendation in history.recommendations
+            if recommendation.time >= cutoff
+        )
         replicas = max((desired, *recent))
         verdict = Verdict(replicas, *(_READY if replicas == desired else _DOWN_STABILIZED))
         return verdict, history.recommended(desired, now, downscale_window)
@@ -152,7 +160,11 @@ def stabilized(
 
 
 def _since(history: ScalingHistory, cutoff: float) -> Iterable[int]:
-    return (each.replicas for each in history.recommendations if each.time > cutoff)
+    return (
+        recommendation.replicas
+        for recommendation in history.recommendations
+        if recommendation.time > cutoff
+    )
 
 
 def limited(
@@ -218,7 +230,7 @@ def down_limit(history: ScalingHistory, rules: Tree, current: int, now: float) -
 def _replicas_before(history: ScalingHistory, current: int, period: float, now: float) -> int:
     """Return the replicas at the start of a period that ends now."""
     added, removed = (
-        sum(each.change for each in events if each.time > now - period)
+        sum(event.change for event in events if event.time > now - period)
         for events in (history.ups, history.downs)
     )
     return current - added + removed

@@ -74,7 +74,10 @@ def _containers_ended(pod: Tree) -> float | None:
     for status in value_at(pod, "status", "initContainerStatuses") or ():
         if status.get("name") in sidecars:
             statuses.append(status)
-    times = [seconds_of(value_at(each, "state", "terminated", "finishedAt")) for each in statuses]
+    times = [
+        seconds_of(value_at(container_status, "state", "terminated", "finishedAt"))
+        for container_status in statuses
+    ]
     ended = [time for time in times if time is not None]
     return max(ended) if ended and len(ended) == len(times) else None
 

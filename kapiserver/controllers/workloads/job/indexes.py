@@ -30,7 +30,7 @@ def parse_indexes(text: str | None, completions: int) -> frozenset[int]:
         last = last if dash else first
         if _is_number(first) and _is_number(last):
             indexes.update(range(int(first), min(int(last) + 1, completions)))
-    return frozenset(each for each in indexes if each < completions)
+    return frozenset(index for index in indexes if index < completions)
 
 
 def _is_number(text: str) -> bool:

@@ -112,8 +112,8 @@ def ended_indexes(job: Tree, status: Tree) -> dict[tuple[str, str], int]:
     counts = {}
     for result, name in (("succeeded", "completedIndexes"), ("failed", "failedIndexes")):
         before, after = (
-            len(parse_indexes(each.get(name), spec["completions"]))
-            for each in (job.get("status") or {}, status)
+            len(parse_indexes(job_status.get(name), spec["completions"]))
+            for job_status in (job.get("status") or {}, status)
         )
         if after > before:
             counts[result, limit] = after - before

@@ -81,6 +81,6 @@ def _add_index_variable(spec: Tree) -> None:
     for field in ("initContainers", "containers"):
         for container in spec.get(field) or ():
             variables = container.setdefault("env", [])
-            if all(each.get("name") != _INDEX_VARIABLE for each in variables):
+            if all(variable.get("name") != _INDEX_VARIABLE for variable in variables):
                 source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
                 variables.append({"name": _INDEX_VARIABLE, "valueFrom": source})

@@ -29,9 +29,9 @@ def is_job_finished(job: Tree) -> bool:
 
 def finished_condition(job: Tree) -> str:
     """Return the type of the condition that ends the Job, Complete or Failed, or ""."""
-    for each in value_at(job, "status", "conditions") or ():
-        if each.get("type") in ("Complete", "Failed") and each.get("status") == "True":
-            return str(each["type"])
+    for condition in value_at(job, "status", "conditions") or ():
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            return str(condition["type"])
     return ""
 
 

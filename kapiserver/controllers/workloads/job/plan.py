@@ -341,7 +341,7 @@ class _Planner:
         for same in by_index.values():
             duplicates = pods_to_delete(same, (), len(same) - 1, self._now) if same[1:] else ()
             surplus += duplicates
-            others += [pod for pod in same if not any(pod is each for each in duplicates)]
+            others += [pod for pod in same if not any(pod is duplicate for duplicate in duplicates)]
         return surplus + list(pods_to_delete(others, (), max(count - len(surplus), 0), self._now))
 
     def _new_pods(self, count: int) -> Sequence[Tree]:

@@ -83,7 +83,7 @@ class StatefulSetController(Controller[ObjectKey]):
             key = change.last.key
             for entry in self._sets.lister.list(key.namespace):
                 templates = claim_templates(entry.tree())
-                prefixes = (f"{name_of(each)}-{entry.key.name}-" for each in templates)
+                prefixes = (f"{name_of(template)}-{entry.key.name}-" for template in templates)
                 if key.name.startswith(tuple(prefixes)):
                     yield entry.key
 
@@ -118,7 +118,7 @@ class StatefulSetController(Controller[ObjectKey]):
     async def _revisions(self, owner: Tree, history: list[Tree]) -> Revisions:
         update, collisions = await self._history.update_revision(owner, history)
         name = value_at(owner, "status", "currentRevision")
-        current = next((each for each in history if name_of(each) == name), update)
+        current = next((revision for revision in history if name_of(revision) == name), update)
         return Revisions(current, update, collisions)
 
     def _present_claims(self, owner: Tree, pods: list[Tree]) -> dict[str, Tree]:

@@ -62,7 +62,7 @@ def new_claims(owner: Tree, ordinal: int) -> list[Tree]:
 
 def has_volumes(owner: Tree, pod: Tree, ordinal: int) -> bool:
     """Report whether the pod's volumes name its claims."""
-    volumes = {each["name"]: each for each in value_at(pod, "spec", "volumes") or ()}
+    volumes = {volume["name"]: volume for volume in value_at(pod, "spec", "volumes") or ()}
     return all(
         value_at(volumes.get(name_of(template)) or {}, "persistentVolumeClaim", "claimName")
         == claim_name(owner, template, ordinal)
@@ -81,9 +81,11 @@ def with_volumes(owner: Tree, pod: Tree, ordinal: int) -> Tree:
         for template in claim_templates(owner)
     ]
     if volumes:
-        names = {each["name"] for each in volumes}
+        names = {volume["name"] for volume in volumes}
         present = value_at(pod, "spec", "volumes") or ()
-        pod["spec"]["volumes"] = volumes + [each for each in present if each["name"] not in names]
+        pod["spec"]["volumes"] = volumes + [
+            volume for volume in present if volume["name"] not in names
+        ]
     return pod
 
 
@@ -128,7 +130,9 @@ def with_owners(claim: Tree, owner: Tree, pod: Tree, *, in_use: bool) -> Tree:
     references = owners_of(claim)
     if any(_is_stale_reference(reference, owner, pod) for reference in references):
         return claim
-    remaining = [each for each in references if not _is_reference_to(each, owner, pod)]
+    remaining = [
+        reference for reference in references if not _is_reference_to(reference, owner, pod)
+    ]
     if not has_conflicting_controller(claim, owner, pod):
         when_scaled, when_deleted = retention_of(owner)
         if when_scaled and not in_use:
@@ -143,7 +147,7 @@ def with_owners(claim: Tree, owner: Tree, pod: Tree, *, in_use: bool) -> Tree:
 
 
 def _owner_set(references: Sequence[Tree]) -> set[tuple[str, bool]]:
-    return {(each["uid"], bool(each.get("controller"))) for each in references}
+    return {(reference["uid"], bool(reference.get("controller"))) for reference in references}
 
 
 def _is_stale_reference(reference: Tree, owner: Tree, pod: Tree) -> bool:

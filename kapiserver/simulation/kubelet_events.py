@@ -46,9 +46,8 @@ class KubeletEvent(NamedTuple):
 def events_between(pod: Tree, status: Tree, host: Host) -> list[KubeletEvent]:
     """Return the events of a pod that gets a status."""
     containers_by_field = containers_of(pod, host)
-    before, after = (
-        present_statuses(each, containers_by_field) for each in (pod, pod | {"status": status})
-    )  # fmt: skip
+    before = present_statuses(pod, containers_by_field)
+    after = present_statuses(pod | {"status": status}, containers_by_field)
     events = [
         KubeletEvent(*event, f"spec.{_SPECS[field]}{{{container.name}}}")
         for field, group in containers_by_field.items()
@@ -143,15 +142,17 @@ def _events_of_pod(pod: Tree, status: Tree) -> Iterator[KubeletEvent]:
 
 
 def _events_of_resize(pod: Tree, status: Tree) -> Iterator[KubeletEvent]:
-    old, new = (each.get("conditions") or [] for each in (pod.get("status") or {}, status))
-    began, progress = (find_condition(each, pod_resize.IN_PROGRESS) for each in (old, new))
+    old, new = (
+        pod_status.get("conditions") or [] for pod_status in (pod.get("status") or {}, status)
+    )
+    began, progress = (find_condition(obj, pod_resize.IN_PROGRESS) for obj in (old, new))
     if progress is not None and began != progress:
         message = f"Pod resize started: {pod_resize.summary(pod)}"
         yield KubeletEvent("Normal", "ResizeStarted", message)
     if began is not None and progress is None and status.get("phase") == "Running":
         message = f"Pod resize completed: {pod_resize.summary(pod)}"
         yield KubeletEvent("Normal", "ResizeCompleted", message)
-    pended, pending = (find_condition(each, pod_resize.PENDING) for each in (old, new))
+    pended, pending = (find_condition(obj, pod_resize.PENDING) for obj in (old, new))
     if pending is not None and not _is_same_pending(pended, pending):
         summary = pod_resize.summary(pod, pending.get("message") or "")
         reason = pending.get("reason") or ""

@@ -213,7 +213,9 @@ class KubeletSimulator(Controller[ObjectKey]):
 
     def _refusal(self, pod: Tree, node: Tree) -> str:
         pods = (entry.tree() for entry in self._pods_by_node.get(name_of(node)))
-        others = (each for each in pods if uid_of(each) != uid_of(pod) and not is_finished(each))
+        others = (
+            other for other in pods if uid_of(other) != uid_of(pod) and not is_finished(other)
+        )
         return refusal(pod, others, node)
 
     def _has_volumes(self, pod: Tree, node: Tree) -> bool:
@@ -234,7 +236,9 @@ class KubeletSimulator(Controller[ObjectKey]):
         if not needs_attachment(volume.tree(), None if driver is None else driver.tree()):
             return True
         attached = value_at(node, "status", "volumesAttached") or ()
-        return unique_name(volume.tree()) in (each.get("name") for each in attached)
+        return unique_name(volume.tree()) in (
+            attached_volume.get("name") for attached_volume in attached
+        )
 
     async def _report(self, pod: Tree) -> None:
         """Warn about annotations that cannot be read, when the pod starts."""

@@ -41,7 +41,7 @@ CONDITIONS = tuple(_HEALTHY)
 def unhealthy_conditions(node: Tree) -> Sequence[str]:
     """Return the types of the conditions that are to be unhealthy; unknown ones are left out."""
     types = (annotations_of(node).get(UNHEALTHY) or "").split()
-    return [each for each in CONDITIONS if each in types]
+    return [type_ for type_ in CONDITIONS if type_ in types]
 
 
 def reported_conditions(node: Tree, now: float) -> Sequence[Tree]:
@@ -54,7 +54,8 @@ def reported_conditions(node: Tree, now: float) -> Sequence[Tree]:
         for name in CONDITIONS
     ]
     if seconds_to_report(present, now) > 0 and all(
-        find_condition(present, each["type"]) == each | _heartbeat(present) for each in reported
+        find_condition(present, condition["type"]) == condition | _heartbeat(present)
+        for condition in reported
     ):
         return present
     others = [condition for condition in present if condition.get("type") not in CONDITIONS]

@@ -93,8 +93,8 @@ def _numbered(template: Tree, metadata: Tree, index: int) -> Tree:
     node = copy_tree(template)
     for part, fields in _OF_ONE_NODE.items():
         if part in node:
-            node[part] = {key: each for key, each in node[part].items() if key not in fields}
-    annotations = {key: each for key, each in annotations_of(template).items() if key != COUNT}
-    labels = {key: each for key, each in labels_of(template).items() if key != _HOSTNAME}
+            node[part] = {key: value for key, value in node[part].items() if key not in fields}
+    annotations = {key: value for key, value in annotations_of(template).items() if key != COUNT}
+    labels = {key: value for key, value in labels_of(template).items() if key != _HOSTNAME}
     changed = {"name": f"{metadata['name']}-{index}", "labels": labels, "annotations": annotations}
     return with_labels(node | {"metadata": metadata | changed})

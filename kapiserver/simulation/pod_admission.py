@@ -97,7 +97,7 @@ def _rejections(pod: PodInfo, taken: NodeInfo, node: Tree) -> Iterator[Rejection
     if matches is not None and not matches(taken):
         yield _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     ports = [port for other in taken.pods.values() for port in other.host_ports]
-    if any(port.conflicts_with(each) for port in pod.host_ports for each in ports):
+    if any(port.conflicts_with(used_port) for port in pod.host_ports for used_port in ports):
         yield _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     taints = value_at(node, "spec", "taints") or ()
     if any(

@@ -114,7 +114,7 @@ def _sandbox(status: Tree) -> Verdict:
     """Whether the pod has its network."""
     if status.get("phase") in ("Succeeded", "Failed"):
         return Verdict(False, _NO_SANDBOX)
-    if all(has_never_run(each) for each in _statuses(status)):
+    if all(has_never_run(container_status) for container_status in _statuses(status)):
         return Verdict(False, _NO_SANDBOX, "no pod sandbox exists")
     return _TRUE
 
@@ -123,13 +123,16 @@ def _initialized(pod: Tree, status: Tree) -> Verdict:
     """Whether the init containers have ended, and the sidecars have started."""
     if status.get("phase") == "Succeeded":
         return Verdict(True, _COMPLETED)
-    if not all(has_never_run(each) for each in status.get("containerStatuses") or ()):
+    if not all(
+        has_never_run(container_status)
+        for container_status in status.get("containerStatuses") or ()
+    ):
         return _TRUE
     sidecars = _sidecar_names(pod)
     incomplete = [
-        each["name"]
-        for each in status.get("initContainerStatuses") or ()
-        if not each.get("started" if each["name"] in sidecars else "ready")
+        container_status["name"]
+        for container_status in status.get("initContainerStatuses") or ()
+        if not container_status.get("started" if container_status["name"] in sidecars else "ready")
     ]
     if not incomplete:
         return _TRUE
@@ -151,7 +154,7 @@ def _all_restarting(status: Tree) -> Verdict:
     """Whether a restart rule has stopped all containers, and they have not begun to start."""
     if status.get("phase") in ("Succeeded", "Failed"):
         return Verdict(False, f"Pod{status['phase']}".replace("Succeeded", "Completed"))
-    if not any(_is_restarting(each) for each in _statuses(status)):
+    if not any(_is_restarting(container_status) for container_status in _statuses(status)):
         return Verdict(False)
     return Verdict(True, "RestartAllContainersStarted", "container exited with restart policy rule")
 
@@ -166,7 +169,11 @@ def _containers_ready(pod: Tree, status: Tree) -> Verdict:
         return Verdict(False, _COMPLETED)
     if status.get("phase") == "Failed":
         return Verdict(False, "PodFailed")
-    ready = {each["name"] for each in _statuses(status) if each.get("ready")}
+    ready = {
+        container_status["name"]
+        for container_status in _statuses(status)
+        if container_status.get("ready")
+    }
     mains = [spec.get("name") or "" for spec in value_at(pod, "spec", "containers") or ()]
     unready = [name for name in (*_sidecar_names(pod), *mains) if name not in ready]
     if not unready:

@@ -112,7 +112,7 @@ def next_step(pod: Tree, host: Host, now: float) -> Step:
 def _creating(pod: Tree, host: Host, now: float) -> Step:
     """Return the status of a pod whose containers are being created."""
     statuses = {
-        field: [containers.waiting(each) for each in group]
+        field: [containers.waiting(container) for container in group]
         for field, group in containers_of(pod, host).items()
     }
     status = _with_statuses(pod, host, statuses)
@@ -134,7 +134,7 @@ def _living(pod: Tree, host: Host, now: float) -> Step:
     if phase in ("Succeeded", "Failed"):
         statuses = _stopped(groups, statuses, now, fields=(INITS, EPHEMERALS))
     status = _with_statuses(pod, host, statuses) | {"phase": phase}
-    specified = [each for group in containers_of(pod, host).values() for each in group]
+    specified = [container for group in containers_of(pod, host).values() for container in group]
     status = pod_resize.resize(pod, specified, status, host.refusal, now)
     status = pod_conditions.with_conditions(pod, status, now)
     if status == pod.get("status"):
@@ -150,13 +150,13 @@ def _lives(pod: Tree, groups: dict[str, list[Container]], now: float) -> dict[st
     return {
         INITS: inits,
         MAINS: [
-            live(each, _status_of(pod, MAINS, each), now)
+            live(container, _status_of(pod, MAINS, container), now)
             if is_initialized
-            else Life(_status_of(pod, MAINS, each))
-            for each in groups[MAINS]
+            else Life(_status_of(pod, MAINS, container))
+            for container in groups[MAINS]
         ],
-        EPHEMERALS: [live(each, _status_of(pod, EPHEMERALS, each), now)
-                     for each in groups[EPHEMERALS]],
+        EPHEMERALS: [live(container, _status_of(pod, EPHEMERALS, container), now)
+                     for container in groups[EPHEMERALS]],
     }  # fmt: skip
 
 
@@ -184,7 +184,11 @@ def _initialize(pod: Tree, inits: Sequence[Container], now: float) -> tuple[list
 
 def _has_started(pod: Tree) -> bool:
     """Report whether any container of a pod has been started."""
-    statuses = (each for field in (INITS, MAINS) for each in value_at(pod, "status", field) or ())
+    statuses = (
+        container_status
+        for field in (INITS, MAINS)
+        for container_status in value_at(pod, "status", field) or ()
+    )
     return any(_has_begun(status) for status in statuses)
 
 
@@ -260,7 +264,7 @@ def _ended(pod: Tree, host: Host, now: float, grace: float) -> Tree:
     groups = containers_of(pod, host)
     statuses = _stopped(groups, present_statuses(pod, groups), now, grace)
     status = _with_statuses(pod, host, statuses)
-    succeeded = all(exit_code_of(each) == 0 for each in statuses[MAINS])
+    succeeded = all(exit_code_of(container_status) == 0 for container_status in statuses[MAINS])
     status["phase"] = "Succeeded" if succeeded else "Failed"
     status = pod_resize.without_conditions(status)
     return pod_conditions.with_conditions(pod, status, now)
@@ -305,7 +309,10 @@ def _name(spec: Tree) -> str:
 
 def present_statuses(pod: Tree, groups: dict[str, list[Container]]) -> Statuses:
     """Return the present statuses of the containers of a pod."""
-    return {field: [_status_of(pod, field, each) for each in groups[field]] for field in groups}
+    return {
+        field: [_status_of(pod, field, container) for container in groups[field]]
+        for field in groups
+    }
 
 
 def _status_of(pod: Tree, field: str, container: Container) -> Tree:

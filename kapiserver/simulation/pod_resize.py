@@ -59,7 +59,7 @@ def with_present_resources(pod: Tree) -> Tree:
     spec = dict(pod.get("spec") or {})
     for field in ("containers", "initContainers"):
         if field in spec:
-            spec[field] = [_with_present(each, present) for each in spec[field] or ()]
+            spec[field] = [_with_present(container, present) for container in spec[field] or ()]
     return pod | {"spec": spec}
 
 
@@ -83,8 +83,8 @@ def summary(pod: Tree, error: str = "") -> str:
     spec = pod.get("spec") or {}
     report: Tree = {
         field: [
-            {"name": each.get("name"), "resources": each.get("resources") or {}}
-            for each in spec.get(field) or ()
+            {"name": container.get("name"), "resources": container.get("resources") or {}}
+            for container in spec.get(field) or ()
         ]
         for field in ("initContainers", "containers")
         if spec.get(field)
@@ -157,15 +157,19 @@ def _mapped(
     status: Tree, containers: Sequence[Container], change: Callable[[Container, Tree], Tree]
 ) -> Tree:
     """Return the status with a function applied to the status of each running container."""
-    by_name = {each.name: each for each in containers if each.role is not Role.EPHEMERAL}
+    by_name = {
+        container.name: container
+        for container in containers
+        if container.role is not Role.EPHEMERAL
+    }
     changed = dict(status)
     for field in ("initContainerStatuses", "containerStatuses"):
         if field in status:
             changed[field] = [
-                change(by_name[each["name"]], each)
-                if is_running(each) and each["name"] in by_name
-                else each
-                for each in status[field]
+                change(by_name[container_status["name"]], container_status)
+                if is_running(container_status) and container_status["name"] in by_name
+                else container_status
+                for container_status in status[field]
             ]
     return changed
 
@@ -196,7 +200,7 @@ def _condition_of(status: Tree, type_: str) -> Tree | None:
 
 def _without(status: Tree, *types: str) -> Tree:
     present = status.get("conditions") or []
-    remaining = [each for each in present if each.get("type") not in types]
+    remaining = [condition for condition in present if condition.get("type") not in types]
     return status if len(remaining) == len(present) else status | {"conditions": remaining}
 
 

@@ -51,8 +51,8 @@ def update(target: Filter, change: Filter) -> Filter:
 
 
 def _first(results: Iterator[Any]) -> Iterator[Any]:
-    for each in results:
-        yield each
+    for result in results:
+        yield result
         return
 
 

@@ -34,9 +34,9 @@ def of_pair(function: Callable[[Any, Any], Any]) -> Callable[[Filter], Filter]:
 
     def make(argument: Filter) -> Filter:
         def run(value: Any, scope: Scope) -> Iterator[Any]:
-            for each in values_of(argument, value, scope):
-                scope.budget.spend(1 + _count(value) * _count(each) // 8)
-                yield scope.budget.spend_for(function(value, each))
+            for result in values_of(argument, value, scope):
+                scope.budget.spend(1 + _count(value) * _count(result) // 8)
+                yield scope.budget.spend_for(function(value, result))
 
         return computed(run)
 
@@ -47,7 +47,7 @@ def _count(value: Any) -> int:
     """Return the number of parts of a value; of a string, that of its pieces of 64 characters."""
     if isinstance(value, list | dict):
         parts = value.values() if isinstance(value, dict) else value
-        return 1 + sum(_count(each) for each in parts)
+        return 1 + sum(_count(part) for part in parts)
     return 1 + len(value) // 64 if isinstance(value, str) else 1
 
 

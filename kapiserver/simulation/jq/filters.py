@@ -110,9 +110,9 @@ def pipe(left: Filter, right: Filter) -> Filter:
     """Return `left | right`."""
 
     def run(place: Place, scope: Scope) -> Iterator[Place]:
-        for each in left(place, scope):
+        for result in left(place, scope):
             scope.budget.spend()
-            yield from right(each, scope)
+            yield from right(result, scope)
 
     return run
 
@@ -149,10 +149,10 @@ def index(inner: Filter, key: Filter) -> Filter:
     """Return `inner[key]`."""
 
     def run(place: Place, scope: Scope) -> Iterator[Place]:
-        for each in inner(place, scope):
+        for result in inner(place, scope):
             for name in values_of(key, place.value, scope):
-                scope.budget.spend(1 + (len(each.value or ()) if isinstance(name, list) else 0))
-                yield each.part(name)
+                scope.budget.spend(1 + (len(result.value or ()) if isinstance(name, list) else 0))
+                yield result.part(name)
 
     return run
 
@@ -161,12 +161,12 @@ def part(inner: Filter, start: Filter, end: Filter) -> Filter:
     """Return `inner[start:end]`."""
 
     def run(place: Place, scope: Scope) -> Iterator[Place]:
-        for each in inner(place, scope):
+        for result in inner(place, scope):
             for last in values_of(end, place.value, scope):
                 for first in values_of(start, place.value, scope):
-                    scope.budget.spend(len(each.value or ()) if _has_parts(each.value) else 1)
+                    scope.budget.spend(len(result.value or ()) if _has_parts(result.value) else 1)
                     bounds = {"start": first, "end": last}
-                    yield Place(slice_of(each.value, bounds), each.step(bounds))
+                    yield Place(slice_of(result.value, bounds), result.step(bounds))
 
     return run
 
@@ -220,10 +220,10 @@ def alternative(left: Filter, right: Filter) -> Filter:
 
     def run(place: Place, scope: Scope) -> Iterator[Place]:
         has_result = False
-        for each in left(place, scope):
-            if is_true(each.value):
+        for result in left(place, scope):
+            if is_true(result.value):
                 has_result = True
-                yield each
+                yield result
         if not has_result:
             yield from right(place, scope)
 
@@ -234,8 +234,8 @@ def condition(test: Filter, then: Filter, otherwise: Filter) -> Filter:
     """Return `if test then then else otherwise end`."""
 
     def run(place: Place, scope: Scope) -> Iterator[Place]:
-        for each in values_of(test, place.value, scope):
-            yield from (then if is_true(each) else otherwise)(place, scope)
+        for value in values_of(test, place.value, scope):
+            yield from (then if is_true(value) else otherwise)(place, scope)
 
     return run
 

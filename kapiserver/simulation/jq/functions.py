@@ -26,7 +26,7 @@ def _by(inner: Filter, choose: Callable[[Sequence[tuple[Any, Any]]], Any]) -> Fi
 
     def run(value: Any, scope: Scope) -> Iterator[Any]:
         scope.budget.spend_for(expect(value, "array"))
-        yield choose([(list(values_of(inner, each, scope)), each) for each in value])
+        yield choose([(list(values_of(inner, element, scope)), element) for element in value])
 
     return computed(run)
 
@@ -46,7 +46,7 @@ def _grouped(pairs: Sequence[tuple[Any, Any]]) -> list[list[Any]]:
             groups[-1].append(pair)
         else:
             groups.append([pair])
-    return [[each for _, each in group] for group in groups]
+    return [[element for _, element in group] for group in groups]
 
 
 # Functions of a value.
@@ -69,9 +69,9 @@ def _sum(value: Any) -> Any:
     elements = list(expect(value, "array", "object"))
     if isinstance(value, dict):
         elements = list(value.values())
-    if len(elements) > 1 and all(isinstance(each, str) for each in elements):
+    if len(elements) > 1 and all(isinstance(element, str) for element in elements):
         return "".join(elements)
-    if len(elements) > 1 and all(isinstance(each, list) for each in elements):
+    if len(elements) > 1 and all(isinstance(element, list) for element in elements):
         return list(itertools.chain.from_iterable(elements))
     return functools.reduce(ARITHMETIC["+"], elements, None)
 
@@ -85,7 +85,9 @@ def _extreme(sign: int) -> Callable[[Any], Any]:
 
 
 def _unique(value: Any) -> list[Any]:
-    return [group[0] for group in _grouped([(each, each) for each in expect(value, "array")])]
+    return [
+        group[0] for group in _grouped([(element, element) for element in expect(value, "array")])
+    ]
 
 
 # Functions of a value and an argument.
@@ -105,7 +107,7 @@ def _contains(value: Any, other: Any) -> bool:
     if isinstance(value, str):
         return bool(other in value)
     if isinstance(value, list):
-        return all(any(_is_part(each, part) for each in value) for part in other)
+        return all(any(_is_part(element, part) for element in value) for part in other)
     if isinstance(value, dict):
         return all(name in value and _is_part(value[name], other[name]) for name in other)
     return not compare(value, other)
@@ -120,20 +122,22 @@ def _flatten(value: Any, depth: Any) -> list[Any]:
         raise JqError("flatten depth must not be negative")
     flat: list[Any] = []
     elements = expect(value, "array", "object")
-    for each in elements if isinstance(value, list) else elements.values():
-        flat.extend(_flatten(each, depth - 1) if isinstance(each, list) and depth >= 1 else [each])
+    for element in elements if isinstance(value, list) else elements.values():
+        flat.extend(
+            _flatten(element, depth - 1) if isinstance(element, list) and depth >= 1 else [element]
+        )
     return flat
 
 
 def _binary_search(value: Any, searched: Any) -> int:
-    elements = [sort_key(each) for each in expect(value, "array")]
+    elements = [sort_key(element) for element in expect(value, "array")]
     at = bisect.bisect_left(elements, sort_key(searched))
     is_there = at < len(elements) and not compare(value[at], searched)
     return at if is_there else -at - 1
 
 
 def _transpose(value: Any) -> list[Any]:
-    rows = [expect(each, "array") for each in expect(value, "array")]
+    rows = [expect(row, "array") for row in expect(value, "array")]
     return [list(column) for column in itertools.zip_longest(*rows)]
 
 
@@ -158,7 +162,9 @@ FUNCTIONS: Mapping[tuple[str, int], Callable[..., Filter]] = {
     ("min_by", 1): lambda inner: _by(inner, lambda pairs: _end_of(_sorted_by(pairs), 0)),
     ("reverse", 0): of_value(lambda value: expect(value, "array")[::-1]),
     ("sort", 0): of_elements(lambda value: sorted(expect(value, "array"), key=sort_key)),
-    ("sort_by", 1): lambda inner: _by(inner, lambda pairs: [each for _, each in _sorted_by(pairs)]),
+    ("sort_by", 1): lambda inner: _by(
+        inner, lambda pairs: [element for _, element in _sorted_by(pairs)]
+    ),
     ("transpose", 0): of_value(_transpose),
     ("type", 0): of_value(type_of),
     ("unique", 0): of_elements(_unique),

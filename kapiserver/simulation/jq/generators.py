@@ -29,8 +29,8 @@ def _empty() -> Filter:
 
 def _select(test: Filter) -> Filter:
     def run(place: Place, scope: Scope) -> Iterator[Place]:
-        for each in values_of(test, place.value, scope):
-            if is_true(each):
+        for value in values_of(test, place.value, scope):
+            if is_true(value):
                 yield place
 
     return run
@@ -62,9 +62,9 @@ def _recurse(step: Filter) -> Filter:
 
     def run(place: Place, scope: Scope) -> Iterator[Place]:
         stack = [iter((place,))]
-        for each in _visited(stack, scope):
-            yield each
-            stack.append(step(each, scope))
+        for visited in _visited(stack, scope):
+            yield visited
+            stack.append(step(visited, scope))
 
     return run
 
@@ -83,11 +83,11 @@ def _repeat(inner: Filter) -> Filter:
 def _while(test: Filter, step: Filter) -> Filter:
     def run(place: Place, scope: Scope) -> Iterator[Place]:
         stack = [iter((place,))]
-        for each in _visited(stack, scope):
-            for holds in values_of(test, each.value, scope):
+        for visited in _visited(stack, scope):
+            for holds in values_of(test, visited.value, scope):
                 if is_true(holds):
-                    yield each
-                    stack.append(step(each, scope))
+                    yield visited
+                    stack.append(step(visited, scope))
 
     return run
 
@@ -95,12 +95,12 @@ def _while(test: Filter, step: Filter) -> Filter:
 def _until(test: Filter, step: Filter) -> Filter:
     def run(place: Place, scope: Scope) -> Iterator[Place]:
         stack = [iter((place,))]
-        for each in _visited(stack, scope):
-            for holds in values_of(test, each.value, scope):
+        for visited in _visited(stack, scope):
+            for holds in values_of(test, visited.value, scope):
                 if is_true(holds):
-                    yield each
+                    yield visited
                 else:
-                    stack.append(step(each, scope))
+                    stack.append(step(visited, scope))
 
     return run
 
@@ -135,8 +135,8 @@ def _first(inner: Filter) -> Filter:
 def _last(inner: Filter) -> Filter:
     def run(place: Place, scope: Scope) -> Iterator[Place]:
         results = inner(place, scope)
-        for each in results:
-            yield last_of(results, each)
+        for result in results:
+            yield last_of(results, result)
 
     return run
 
@@ -152,9 +152,9 @@ def _limit(count: Filter, inner: Filter) -> Filter:
 def _skip(count: Filter, inner: Filter) -> Filter:
     def run(place: Place, scope: Scope) -> Iterator[Place]:
         for number in _counts(count, "skip", place, scope):
-            for each in itertools.islice(inner(place, scope), number, None):
+            for result in itertools.islice(inner(place, scope), number, None):
                 scope.budget.spend()
-                yield each
+                yield result
 
     return run
 
@@ -174,7 +174,7 @@ def _range(*bounds: Filter) -> Filter:
     def run(value: Any, scope: Scope) -> Iterator[Any]:
         lists = [list(values_of(bound, value, scope)) for bound in bounds]
         for chosen in itertools.product(*lists):
-            if any(type_of(each) != _COUNT for each in chosen):
+            if any(type_of(count) != _COUNT for count in chosen):
                 raise JqError("a bound of a range is not a number")
             start, end, *step = (0, *chosen) if len(chosen) == 1 else chosen
             yield from _numbers(start, end, step[0] if step else 1, scope)
@@ -196,8 +196,8 @@ def _decided(decisive: bool) -> Callable[..., Filter]:
         def run(value: Any, scope: Scope) -> Iterator[Any]:
             results = (
                 is_true(result) is decisive
-                for each in values_of(source, value, scope)
-                for result in values_of(test, each, scope)
+                for element in values_of(source, value, scope)
+                for result in values_of(test, element, scope)
             )
             yield decisive if any(results) else not decisive
 

@@ -20,7 +20,7 @@ def _of_number(function: Callable[..., float]) -> Callable[..., Any]:
     """Return a function of numbers; what it cannot compute is not a number."""
 
     def run(*values: Any) -> Any:
-        numbers = [expect(each, "number") for each in values]
+        numbers = [expect(value, "number") for value in values]
         try:
             return _exact(function(*numbers))
         except ValueError:
@@ -70,8 +70,8 @@ def _moment(value: Any) -> datetime:
     try:
         if type_of(value) == "number":
             return datetime.fromtimestamp(value, UTC)
-        parts = [expect(each, "number") for each in expect(value, "array")[:_PARTS_OF_A_TIME]]
-        year, month, day, hour, minute, second = (int(each) for each in parts)
+        parts = [expect(part, "number") for part in expect(value, "array")[:_PARTS_OF_A_TIME]]
+        year, month, day, hour, minute, second = (int(part) for part in parts)
         fraction = round((parts[5] - second) * 1_000_000)
         return datetime(year, month + 1, day, hour, minute, second, fraction, UTC)
     except (ValueError, OverflowError, OSError):

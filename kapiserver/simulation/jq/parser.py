@@ -46,7 +46,9 @@ def parse_definitions(source: str) -> Functions:
         pass
     parser.expect_end()
     return {
-        key: each for key, each in parser.names.functions.items() if isinstance(each, Definition)
+        key: function
+        for key, function in parser.names.functions.items()
+        if isinstance(function, Definition)
     }
 
 
@@ -103,13 +105,13 @@ class _Parser(TokenReader):
             self.expect(")")
         self.expect(":")
         definition = Definition(
-            parameters=[(self.names.unique(each), None) for each in names],
+            parameters=[(self.names.unique(name), None) for name in names],
         )
         self.names.functions[name, len(names)] = definition
         with self.names.block():
             definition.parameters = [
-                self.names.bind_parameter(each, unique)
-                for each, (unique, _) in zip(names, definition.parameters, strict=True)
+                self.names.bind_parameter(name, unique)
+                for name, (unique, _) in zip(names, definition.parameters, strict=True)
             ]
             definition.body = self.pipe()
         self.expect(";")

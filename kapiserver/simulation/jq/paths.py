@@ -40,7 +40,7 @@ def positions_of(value: list[Any], part: list[Any]) -> list[int]:
     return [
         start
         for start in range(len(value) - len(part) + 1)
-        if all(not compare(value[start + at], each) for at, each in enumerate(part))
+        if all(not compare(value[start + at], element) for at, element in enumerate(part))
     ]
 
 
@@ -149,7 +149,7 @@ def _without(value: Any, path: Path, budget: Budget) -> Any:
 
 def _without_key(value: Any, key: Any) -> Any:
     if isinstance(value, dict) and isinstance(key, str):
-        return {name: each for name, each in value.items() if name != key}
+        return {name: item for name, item in value.items() if name != key}
     if isinstance(value, list) and isinstance(key, dict):
         low, high = _bounds(key, len(value))
         return value[:low] + value[high:]

@@ -55,7 +55,7 @@ def _ascii(method: Callable[[str], str]) -> Callable[[Any], str]:
 
 
 def _join(value: Any, separator: Any) -> str:
-    texts = ["" if each is None else _joined(each) for each in expect(value, "array")]
+    texts = ["" if element is None else _joined(element) for element in expect(value, "array")]
     if not texts:
         return ""
     expect(separator, "string")
@@ -148,10 +148,10 @@ def _matcher(pattern: Any, flags: Any) -> Matcher:
 def _match(pattern: Filter, flags: Filter) -> Filter:
     def run(value: Any, scope: Scope) -> Iterator[Any]:
         for letters in values_of(flags, value, scope):
-            for each in values_of(pattern, value, scope):
+            for pattern_value in values_of(pattern, value, scope):
                 text = expect(value, "string")
                 scope.budget.spend(1 + len(text) // 4)
-                for match in _matcher(each, letters).finditer(text):
+                for match in _matcher(pattern_value, letters).finditer(text):
                     yield scope.budget.spend_for(_described(match))
                     if letters is None or "g" not in letters:
                         break
@@ -181,10 +181,10 @@ def _test(value: Any, pattern: Any, flags: Any) -> bool:
 
 def _format(name: Filter) -> Filter:
     def run(value: Any, scope: Scope) -> Iterator[Any]:
-        for each in values_of(name, value, scope):
-            form = FORMATS.get(f"@{each}")
+        for format_name in values_of(name, value, scope):
+            form = FORMATS.get(f"@{format_name}")
             if form is None:
-                raise JqError(f"format not defined: {to_json(each)}")
+                raise JqError(f"format not defined: {to_json(format_name)}")
             yield from form(value, scope)
 
     return computed(run)

@@ -81,7 +81,7 @@ def _subtract(left: Any, right: Any) -> Any:
     kind = _common_type(left, right, "subtract")
     if kind == "array":
         removed = sorted(map(sort_key, right))
-        return [each for each in left if not _is_among(removed, each)]
+        return [element for element in left if not _is_among(removed, element)]
     if kind != "number":
         raise _mismatch("subtract", left, right)
     return left - right

@@ -130,7 +130,7 @@ def _typed_object(obj: Tree) -> Tree:
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     for field in ("containers", "initContainers"):
         if field in spec:
-            spec[field] = [_typed_container(each) for each in spec[field]]
+            spec[field] = [_typed_container(container) for container in spec[field]]
     for field in ("capacity", "allocatable"):
         if field in status:
             status[field] = _quantities(status[field])

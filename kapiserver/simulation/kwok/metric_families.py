@@ -56,7 +56,7 @@ def _family(config: Tree, node: Tree, pods: Sequence[Tree], surroundings: Surrou
     if not _METRIC_NAME.fullmatch(name) or not all(map(_LABEL_NAME.fullmatch, label_names)):
         raise ExpressionError("the name of the metric, or of a label, is not one of Prometheus")
     buckets = config.get("buckets") or ()
-    bounds = sorted(float(each["le"]) for each in buckets if not each.get("hidden"))
+    bounds = sorted(float(bucket["le"]) for bucket in buckets if not bucket.get("hidden"))
     series = []
     for variables in _subjects(config.get("dimension") or "node", node, pods):
         texts = [_text(label["value"], variables, surroundings) for label in labels]

@@ -30,9 +30,9 @@ def find_entry(
     """
     if of_pod is not None:
         return _entry_of(of_pod, field, name, names)
-    for each in of_cluster:
-        if _selects(value_at(each, "spec", "selector") or {}, pod):
-            entry = _entry_of(each, field, name, names)
+    for rule in of_cluster:
+        if _selects(value_at(rule, "spec", "selector") or {}, pod):
+            entry = _entry_of(rule, field, name, names)
             if entry is not None:
                 return entry
     return None

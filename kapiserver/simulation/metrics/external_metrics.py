@@ -31,8 +31,8 @@ async def read_external_metrics(server: Server, info: RequestInfo, query: Query)
     config_maps = client.resource("v1", "configmaps", namespace=info.namespace).shared
     now, metric = timestamp(server.clock.now()), info.resource
     items = []
-    for each in (await config_maps.list(labelSelector=",".join(selectors)))["items"]:
-        value = value_of((each.get("data") or {}).get(metric))
+    for item in (await config_maps.list(labelSelector=",".join(selectors)))["items"]:
+        value = value_of((item.get("data") or {}).get(metric))
         if value is None:
             continue
         items.append(
@@ -40,7 +40,7 @@ async def read_external_metrics(server: Server, info: RequestInfo, query: Query)
                 "kind": "ExternalMetricValue",
                 "apiVersion": str(info.version),
                 "metricName": metric,
-                "metricLabels": _labels(each),
+                "metricLabels": _labels(item),
                 "timestamp": now,
                 "value": value,
             }

@@ -34,8 +34,10 @@ class Measurements:
         if node is None:
             return {}
         return {
-            each["name"]: container_usage(pod, each, self.usages.amounts(node, pod, each))
-            for each in _running_containers(pod)
+            container["name"]: container_usage(
+                pod, container, self.usages.amounts(node, pod, container)
+            )
+            for container in _running_containers(pod)
         }
 
 
@@ -45,7 +47,7 @@ async def measure(server: Server) -> Measurements:
     of_pods = await list_objects(server, str(KWOK), "resourceusages")
     of_cluster = await list_objects(server, str(KWOK), "clusterresourceusages")
     usages = ResourceUsages(
-        {(namespace_of(each), name_of(each)): each for each in of_pods},
+        {(namespace_of(pod_usage), name_of(pod_usage)): pod_usage for pod_usage in of_pods},
         of_cluster,
         Surroundings(now=server.clock.now()),
     )
@@ -74,5 +76,11 @@ def _running_containers(pod: Tree) -> Iterator[Tree]:
         ("containers", "containerStatuses"),
         ("initContainers", "initContainerStatuses"),
     ):
-        running = {each.get("name") for each in status.get(statuses) or () if is_running(each)}
-        yield from (each for each in spec.get(specs) or () if each.get("name") in running)
+        running = {
+            container_status.get("name")
+            for container_status in status.get(statuses) or ()
+            if is_running(container_status)
+        }
+        yield from (
+            container for container in spec.get(specs) or () if container.get("name") in running
+        )

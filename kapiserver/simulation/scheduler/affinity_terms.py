@@ -46,12 +46,12 @@ def pod_affinity_of(pod: Tree) -> PodAffinity | None:
         return None
     namespace = namespace_of(pod)
     return PodAffinity(
-        required=[_term(each, namespace) for each in attracting.get(_REQUIRED) or ()],
-        forbidden=[_term(each, namespace) for each in repelling.get(_REQUIRED) or ()],
+        required=[_term(term, namespace) for term in attracting.get(_REQUIRED) or ()],
+        forbidden=[_term(term, namespace) for term in repelling.get(_REQUIRED) or ()],
         preferred=[
-            WeightedTerm(sign * each["weight"], _term(each["podAffinityTerm"], namespace))
+            WeightedTerm(sign * term["weight"], _term(term["podAffinityTerm"], namespace))
             for sign, terms in ((1, attracting), (-1, repelling))
-            for each in terms.get(_PREFERRED) or ()
+            for term in terms.get(_PREFERRED) or ()
         ],
     )
 

@@ -110,7 +110,9 @@ class ClaimReservations:
         def change(current: Tree) -> Tree:
             status = current.get("status") or {}
             status["reservedFor"] = [
-                each for each in status.get("reservedFor") or () if each.get("uid") != uid_of(pod)
+                consumer
+                for consumer in status.get("reservedFor") or ()
+                if consumer.get("uid") != uid_of(pod)
             ]
             return current
 
@@ -131,7 +133,7 @@ class ClaimReservations:
                 waits.append(seconds_to_wait(claim, self._context.server.clock.now()))
             except DeviceBindingError as error:
                 consumers = value_at(claim, "status", "reservedFor") or ()
-                if all(each.get("uid") == uid_of(pod) for each in consumers):
+                if all(consumer.get("uid") == uid_of(pod) for consumer in consumers):
                     await self.free(claim)
                 raise DeviceBindingError(f"{_PLUGIN}: {error}") from None
         return min((wait for wait in waits if wait is not None), default=None)
@@ -185,5 +187,7 @@ def _with_finalizer(claim: Tree) -> Tree:
 
 
 def _without_finalizer(claim: Tree) -> Tree:
-    metadata_of(claim)["finalizers"] = [each for each in finalizers_of(claim) if each != FINALIZER]
+    metadata_of(claim)["finalizers"] = [
+        finalizer for finalizer in finalizers_of(claim) if finalizer != FINALIZER
+    ]
     return claim

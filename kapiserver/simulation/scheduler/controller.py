@@ -122,7 +122,7 @@ class Scheduler(Controller[ObjectKey]):
 
     def _activate_users(self, claim: str) -> Iterable[ObjectKey]:
         """Make the pods active that use a claim, `NAMESPACE/NAME`."""
-        return self._pending.activate_keys(each.key for each in self._pods_by_claim.get(claim))
+        return self._pending.activate_keys(entry.key for entry in self._pods_by_claim.get(claim))
 
     def _keep(
         self, trees: dict[str, Tree], may_help: Callable[[PodInfo], bool]
@@ -449,7 +449,7 @@ def _images_of(node: Tree) -> object:
 def _is_same_request(old: Tree, new: Tree) -> bool:
     """Report whether two revisions of a pod ask for the same."""
     old_claims, new_claims = (
-        value_at(each, "status", "resourceClaimStatuses") for each in (old, new)
+        value_at(obj, "status", "resourceClaimStatuses") for obj in (old, new)
     )
     is_same = old.get("spec") == new.get("spec") and labels_of(old) == labels_of(new)
     return is_same and old_claims == new_claims

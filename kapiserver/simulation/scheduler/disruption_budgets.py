@@ -36,7 +36,7 @@ class _Budget:
 
 def violating_pods(pods: Sequence[PodInfo], budgets: Iterable[Tree]) -> list[PodInfo]:
     """Return the pods whose end violates a budget if they end in this order."""
-    limits = [_Budget(each) for each in budgets]
+    limits = [_Budget(budget) for budget in budgets]
     return [pod for pod in pods if pod.labels and _violates(pod, limits)]
 
 

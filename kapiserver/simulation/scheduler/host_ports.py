@@ -26,7 +26,9 @@ class HostPort(NamedTuple):
 def host_ports_of(spec: Tree) -> list[HostPort]:
     """Return the ports of the host that the containers and sidecars of a pod take."""
     sidecars = [
-        each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"
+        container
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     ]
     return [
         HostPort(

@@ -134,7 +134,7 @@ def _victims(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> _Candidate | S
     lower.sort(key=_importance)
     violating = violating_pods(lower, snapshot.budgets.values())
     victims = []
-    for other in (*violating, *(each for each in lower if each not in violating)):
+    for other in (*violating, *(victim for victim in lower if victim not in violating)):
         snapshot.add_pod(other)
         if rejection is None and not fits(pod, snapshot, node):
             snapshot.remove_pod(other.uid)
@@ -144,7 +144,7 @@ def _victims(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> _Candidate | S
     if rejection is not None:
         return rejection.reasons
     victims.sort(key=_importance)
-    violations = sum(each in violating for each in victims)
+    violations = sum(victim in violating for victim in victims)
     return _Candidate(node.name, victims, violations) if victims else _NO_VICTIMS
 
 
@@ -159,7 +159,7 @@ def _cost(candidate: _Candidate) -> tuple[int, int, int, int, tuple[int, ...], s
     victims."""
     priorities = [victim.priority for victim in candidate.victims]
     highest = max(priorities)
-    oldest = min(each.started for each in candidate.victims if each.priority == highest)
+    oldest = min(victim.started for victim in candidate.victims if victim.priority == highest)
     return (
         candidate.violations,
         highest,

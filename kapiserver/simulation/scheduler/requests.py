@@ -32,7 +32,7 @@ def scored_requests_of(pod: Tree) -> Quantities:
     the default ones."""
     spec = dict(pod.get("spec") or {})
     for field in ("containers", "initContainers"):
-        spec[field] = [_with_default_requests(each) for each in spec.get(field) or ()]
+        spec[field] = [_with_default_requests(container) for container in spec.get(field) or ()]
     requests = _integers(pod_resources({"spec": spec}, "requests"))
     return {name: requests.get(name, 0) for name in SCORED}
 

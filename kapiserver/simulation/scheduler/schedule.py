@@ -147,7 +147,9 @@ def _unschedulable(
     if problem:
         message = f"0/{count} nodes are available: {problem}."
     else:
-        reasons = Counter(reason for each in rejections.values() for reason in each.reasons)
+        reasons = Counter(
+            reason for rejection in rejections.values() for reason in rejection.reasons
+        )
         if count > len(rejections):
             reasons["node(s) didn't satisfy plugin(s) [NodeAffinity]"] += count - len(rejections)
         message = fit_message(count, reasons)

@@ -50,9 +50,9 @@ class NodeInfo:
         self.is_unschedulable = bool(value_at(node, "spec", "unschedulable"))
         self.allocatable = quantities_of(value_at(node, "status", "allocatable"))
         self.images = {
-            name: each.get("sizeBytes") or 0
-            for each in value_at(node, "status", "images") or ()
-            for name in each.get("names") or ()
+            name: image.get("sizeBytes") or 0
+            for image in value_at(node, "status", "images") or ()
+            for name in image.get("names") or ()
         }
 
     def add(self, pod: PodInfo) -> None:
@@ -212,7 +212,7 @@ class Snapshot:
     def volumes_for(self, claim: Tree) -> list[Tree]:
         """Return the free volumes of the class of a claim, and those that are reserved for it."""
         uses = (_Use(class_of(claim)), _Use(claim=f"{namespace_of(claim)}/{name_of(claim)}"))
-        return [each for use in uses for each in self._volumes_by_use.get(use, {}).values()]
+        return [volume for use in uses for volume in self._volumes_by_use.get(use, {}).values()]
 
     def is_claim_used(self, namespace: str, name: str) -> bool:
         """Report whether a pod on a node uses a claim."""

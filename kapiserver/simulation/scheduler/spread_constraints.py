@@ -32,14 +32,14 @@ def constraints_of(pod: Tree) -> list[SpreadConstraint]:
     """Parse the constraints of a pod. The API server has merged `matchLabelKeys` into selectors."""
     return [
         SpreadConstraint(
-            max_skew=each.get("maxSkew") or 1,
-            topology_key=each.get("topologyKey") or "",
-            is_required=each.get("whenUnsatisfiable") != "ScheduleAnyway",
-            pods=selection_of(each.get("labelSelector")),
-            counts_pods=not selects_everything(each.get("labelSelector") or {}),
-            min_domains=each.get("minDomains") or 1,
-            honors_node_affinity=each.get("nodeAffinityPolicy") != "Ignore",
-            honors_taints=each.get("nodeTaintsPolicy") == "Honor",
+            max_skew=constraint.get("maxSkew") or 1,
+            topology_key=constraint.get("topologyKey") or "",
+            is_required=constraint.get("whenUnsatisfiable") != "ScheduleAnyway",
+            pods=selection_of(constraint.get("labelSelector")),
+            counts_pods=not selects_everything(constraint.get("labelSelector") or {}),
+            min_domains=constraint.get("minDomains") or 1,
+            honors_node_affinity=constraint.get("nodeAffinityPolicy") != "Ignore",
+            honors_taints=constraint.get("nodeTaintsPolicy") == "Honor",
         )
-        for each in value_at(pod, "spec", "topologySpreadConstraints") or ()
+        for constraint in value_at(pod, "spec", "topologySpreadConstraints") or ()
     ]

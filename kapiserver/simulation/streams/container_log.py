@@ -121,7 +121,9 @@ def written_text(pod: Tree, container: str) -> str:
     """Return the annotation with the lines of a container. One without a name is for all containers
     but init containers and sidecars."""
     annotations, name = annotations_of(pod), f"{PREFIX}log"
-    if any(each.get("name") == container for each in value_at(pod, "spec", "containers") or ()):
+    if any(
+        declared.get("name") == container for declared in value_at(pod, "spec", "containers") or ()
+    ):
         return annotations.get(f"{name}.{container}", annotations.get(name, ""))
     return annotations.get(f"{name}.{container}", "")
 

@@ -138,8 +138,8 @@ def _created(files: Files, path: str) -> Output:
         return Output(stderr=text, exit_code=2)
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:") as opened:
-        for each, data in files_to_pack.items():
-            member = tarfile.TarInfo(each.lstrip("/"))
+        for file_path, data in files_to_pack.items():
+            member = tarfile.TarInfo(file_path.lstrip("/"))
             member.size, member.mode = len(data), 0o644
             opened.addfile(member, io.BytesIO(data))
     return Output(stdout=archive.getvalue())

@@ -150,7 +150,9 @@ async def _start(
     command or one with a zero byte."""
     if not command:
         raise ValueError("no command")
-    variables = {each["name"]: each.get("value") or "" for each in local.get("envs") or ()}
+    variables = {
+        variable["name"]: variable.get("value") or "" for variable in local.get("envs") or ()
+    }
     context = local.get("securityContext") or {}
     return await asyncio.create_subprocess_exec(
         *command,

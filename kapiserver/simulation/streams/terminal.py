@@ -61,7 +61,7 @@ class Terminal:
 
     def resize(self, width: int, height: int) -> None:
         """Set the size in characters. The program gets the signal SIGWINCH."""
-        size = (min(max(each, 0), 0xFFFF) for each in (height, width))
+        size = (min(max(text, 0), 0xFFFF) for text in (height, width))
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 
     def close(self) -> None:

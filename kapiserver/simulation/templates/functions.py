@@ -34,12 +34,16 @@ class Function:
         self._name = name
         self._run = run
         parameters = inspect.signature(run).parameters.values()
-        self._types = [_TYPES.get(str(each.annotation).partition("[")[0]) for each in parameters]
-        self._is_variadic = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+        self._types = [
+            _TYPES.get(str(parameter.annotation).partition("[")[0]) for parameter in parameters
+        ]
+        self._is_variadic = any(
+            parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters
+        )
         self._most = math.inf if self._is_variadic else len(self._types)
         self._least = sum(
-            each.default is each.empty and each.kind is not each.VAR_POSITIONAL
-            for each in parameters
+            parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+            for parameter in parameters
         )
 
     def __call__(self, *args: Any) -> Any:

@@ -56,7 +56,7 @@ class CSINodeSimulator(Controller[ObjectKey]):
 
     def _drivers(self) -> Sequence[str]:
         classes = (entry.tree() for entry in self._classes.lister.list())
-        return sorted({driver_of(each) for each in classes if is_simulated_class(each)})
+        return sorted({driver_of(class_) for class_ in classes if is_simulated_class(class_)})
 
 
 def csi_node(node: Tree, present: Tree | None, drivers: Sequence[str]) -> Tree:
@@ -68,7 +68,7 @@ def csi_node(node: Tree, present: Tree | None, drivers: Sequence[str]) -> Tree:
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid_of(node)}
     current = present or {"metadata": {"name": name, "ownerReferences": [owner]}}
     known = list(value_at(current, "spec", "drivers") or ())
-    missing = set(drivers) - {each["name"] for each in known}
+    missing = set(drivers) - {driver["name"] for driver in known}
     if present is not None and not missing:
         return present
     keys = [key for key in TOPOLOGY if key in labels_of(node)]

@@ -121,6 +121,6 @@ def _on_claim(change: ObjectChange) -> Iterable[BinderItem]:
 
 
 def _without_finalizer(volume: Tree) -> Tree:
-    finalizers = [each for each in finalizers_of(volume) if each != FINALIZER]
-    metadata = {key: each for key, each in metadata_of(volume).items() if key != "finalizers"}
+    finalizers = [finalizer for finalizer in finalizers_of(volume) if finalizer != FINALIZER]
+    metadata = {key: value for key, value in metadata_of(volume).items() if key != "finalizers"}
     return volume | {"metadata": metadata | ({"finalizers": finalizers} if finalizers else {})}

@@ -90,7 +90,7 @@ def _state_of(claim: Tree) -> str:
 def _resizing(claim: Tree, state: str, condition: str, now: float, message: str = "") -> Tree:
     """Return a claim whose expansion is in a state, with the condition that tells it."""
     present = value_at(claim, "status", "conditions") or []
-    others = [each for each in present if each.get("type") not in _RESIZE_CONDITIONS]
+    others = [condition for condition in present if condition.get("type") not in _RESIZE_CONDITIONS]
     time = timestamp(now)
     condition_tree = find_condition(present, condition) or {
         "type": condition, "status": "True", "lastProbeTime": None, "lastTransitionTime": time,
@@ -113,6 +113,6 @@ def _resized(claim: Tree, volume: Tree) -> Tree:
         if name not in ("allocatedResourceStatuses", "conditions")
     }
     present = value_at(claim, "status", "conditions") or ()
-    others = [each for each in present if each.get("type") not in _RESIZE_CONDITIONS]
+    others = [condition for condition in present if condition.get("type") not in _RESIZE_CONDITIONS]
     status |= {"capacity": value_at(volume, "spec", "capacity")}
     return claim | {"status": status | ({"conditions": others} if others else {})}

@@ -61,7 +61,7 @@ def storage_capacities(
     total = parse(annotations_of(storage_class).get(CAPACITY, _DEFAULT)).decimal
     capacities = {}
     for segment in _segments(nodes):
-        sizes = (capacity_of(each) for each in volumes if is_reachable(each, segment))
+        sizes = (capacity_of(volume) for volume in volumes if is_reachable(volume, segment))
         room = max(total - sum(sizes, Decimal(0)), Decimal(0))
         published = _storage_capacity(storage_class, segment, room)
         capacities[name_of(published)] = published
@@ -74,7 +74,7 @@ def _segments(nodes: Iterable[Tree]) -> list[Segment]:
         for node in nodes
         if is_simulated(node)
     }
-    return [Segment(dict(each)) for each in sorted(labels)]
+    return [Segment(dict(pairs)) for pairs in sorted(labels)]
 
 
 def _storage_capacity(storage_class: Tree, segment: Segment, capacity: Decimal) -> Tree:

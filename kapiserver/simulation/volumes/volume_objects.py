@@ -119,7 +119,12 @@ def _node_affinity(storage_class: Tree, node: Tree | None) -> Tree | None:
         terms = [_term({key: [labels[key]] for key in TOPOLOGY if key in labels})]
     else:
         terms = [
-            _term({each["key"]: each["values"] for each in term["matchLabelExpressions"]})
+            _term(
+                {
+                    requirement["key"]: requirement["values"]
+                    for requirement in term["matchLabelExpressions"]
+                }
+            )
             for term in storage_class.get("allowedTopologies") or ()
         ]
     terms = [term for term in terms if term["matchExpressions"]]
@@ -129,7 +134,8 @@ def _node_affinity(storage_class: Tree, node: Tree | None) -> Tree | None:
 def _term(values: Mapping[str, list[str]]) -> Tree:
     return {
         "matchExpressions": [
-            {"key": key, "operator": "In", "values": each} for key, each in values.items()
+            {"key": key, "operator": "In", "values": values_of_key}
+            for key, values_of_key in values.items()
         ]
     }
 

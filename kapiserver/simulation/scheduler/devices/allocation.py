@@ -52,19 +52,29 @@ def _config(claim: Tree, choices: Sequence[Choice]) -> Iterator[Tree]:
     by_class: dict[str, list[str]] = {}
     for request in requests_by_name.values():
         by_class.setdefault(name_of(request.device_class), []).append(request.name)
-    classes = {name_of(each.device_class): each.device_class for each in requests_by_name.values()}
-    names = {name for each in requests_by_name.values() for name in (each.name, each.parent)}
+    classes = {
+        name_of(request.device_class): request.device_class for request in requests_by_name.values()
+    }
+    names = {
+        name for request in requests_by_name.values() for name in (request.name, request.parent)
+    }
     all_requests = [
         {
-            each["name"],
-            *((requests_by_name[each["name"]].name,) if each["name"] in requests_by_name else ()),
+            request["name"],
+            *(
+                (requests_by_name[request["name"]].name,)
+                if request["name"] in requests_by_name
+                else ()
+            ),
         }
-        for each in requests_of(claim)
+        for request in requests_of(claim)
     ]
 
     def entry(source: str, requests: Sequence[str], config: Tree) -> Tree:
         fields = {name: value for name, value in config.items() if name != "requests"}
-        is_for_all = not requests or all(not each.isdisjoint(requests) for each in all_requests)
+        is_for_all = not requests or all(
+            not names_of_request.isdisjoint(requests) for names_of_request in all_requests
+        )
         return {"source": source, **({} if is_for_all else {"requests": requests}), **fields}
 
     for name, requests in by_class.items():
@@ -85,12 +95,12 @@ def _node_selector(choices: Sequence[Choice], node_name: str) -> Tree | None:
         if holder.get("nodeName") or device.get("bindsToNode"):
             field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
             return {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        for each in value_at(holder, "nodeSelector", "nodeSelectorTerms") or ():
+        for selector_term in value_at(holder, "nodeSelector", "nodeSelectorTerms") or ():
             for kind in ("matchFields", "matchExpressions"):
                 present = term.setdefault(kind, [])
                 present.extend(
                     requirement
-                    for requirement in each.get(kind) or ()
+                    for requirement in selector_term.get(kind) or ()
                     if requirement not in present
                 )
     term = {kind: requirements for kind, requirements in term.items() if requirements}

@@ -104,7 +104,10 @@ class _Search:
             for request in requests_of(claim)
         ]
         self._constraints = [
-            [Constraint(each) for each in value_at(claim, "spec", "devices", "constraints") or ()]
+            [
+                Constraint(constraint)
+                for constraint in value_at(claim, "spec", "devices", "constraints") or ()
+            ]
             for claim in claims
         ]
         self._taken: dict[DeviceID, list[int]] = {}
@@ -163,7 +166,7 @@ class _Search:
             for pool in self._pools.values():
                 self._check_pool(request, pool)
             self._budget.spend_step(len(self._devices))
-            devices = [each for each in self._devices if self._is_selected(request, each)]
+            devices = [device for device in self._devices if self._is_selected(request, device)]
             self._all[id(request)] = devices
         return self._all[id(request)]
 
@@ -232,7 +235,10 @@ class _Search:
     def _consumed(self, device: Device) -> list[Consumption]:
         """Return what other requests have of a shared device."""
         by_claim = self._inventory.shares.get(device.id, {}).values()
-        return [*(each for shares in by_claim for each in shares), *self._shares.get(device.id, ())]
+        return [
+            *(share for shares in by_claim for share in shares),
+            *self._shares.get(device.id, ()),
+        ]
 
     # Counters are drawn once for a device, however many shares of it there are.
 
@@ -256,8 +262,8 @@ class _Search:
         added: list[Constraint] = []
         for constraint in self._constraints[claim]:
             if not constraint.add(request, device):
-                for each in added:
-                    each.remove(request)
+                for consumption in added:
+                    consumption.remove(request)
                 return False
             added.append(constraint)
         return True

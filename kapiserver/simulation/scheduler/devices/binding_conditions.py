@@ -56,7 +56,7 @@ def _is_ready(claim: Tree, result: Tree) -> bool:
                 f"device binding failed: claim={name_of(claim)}, reason={reason}, message={message}"
             )
     needed = (find_condition(conditions, kind) for kind in result["bindingConditions"])
-    return all(each is not None and each.get("status") == "True" for each in needed)
+    return all(condition is not None and condition.get("status") == "True" for condition in needed)
 
 
 def _conditions_of(claim: Tree, result: Tree) -> list[Tree]:

@@ -38,9 +38,9 @@ def has_room(device: Device, consumptions: Sequence[Consumption]) -> bool:
     """Report whether the capacity of a device is enough for all consumptions together."""
     for name, capacity in device.capacity.items():
         total = Amount(0, 0, "DecimalSI")
-        for each in consumptions:
-            if name in each:
-                total = add(total, each[name])
+        for consumption in consumptions:
+            if name in consumption:
+                total = add(total, consumption[name])
         if total.decimal > parse(capacity["value"]).decimal:
             return False
     return True
@@ -90,4 +90,4 @@ def _allows(policy: Tree, amount: Amount) -> bool:
         maximum = policy["validRange"].get("max")
         return not maximum or amount.decimal <= parse(maximum).decimal
     values = policy.get("validValues") or ()
-    return not values or any(amount.decimal == parse(each).decimal for each in values)
+    return not values or any(amount.decimal == parse(value).decimal for value in values)

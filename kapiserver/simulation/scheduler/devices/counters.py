@@ -42,6 +42,6 @@ class Counters:
 
 
 def _needs(device: Device) -> Iterator[tuple[tuple[str, str], Amount]]:
-    for each in device.counters:
-        for counter, fields in (each.get("counters") or {}).items():
-            yield (each["counterSet"], counter), parse(fields["value"])
+    for consumption in device.counters:
+        for counter, fields in (consumption.get("counters") or {}).items():
+            yield (consumption["counterSet"], counter), parse(fields["value"])

@@ -37,9 +37,10 @@ def classes_of(resources: Iterable[str], classes: Mapping[str, Tree]) -> dict[st
     class_names: dict[str, str] = {}
     for resource in resources:
         providers = [
-            (metadata_of(each).get("creationTimestamp") or "", name)
-            for name, each in classes.items()
-            if resource in (value_at(each, "spec", "extendedResourceName"), f"{_PREFIX}{name}")
+            (metadata_of(device_class).get("creationTimestamp") or "", name)
+            for name, device_class in classes.items()
+            if resource
+            in (value_at(device_class, "spec", "extendedResourceName"), f"{_PREFIX}{name}")
         ]
         if providers:
             youngest = max(time for time, _ in providers)
@@ -63,7 +64,7 @@ def extended_claim(pod: Tree, classes: Mapping[str, str]) -> ExtendedClaim:
             "ownerReferences": [owner | {"controller": True}],
             "annotations": {EXTENDED: "true"},
         },
-        "spec": {"devices": {"requests": sorted(requests, key=lambda each: each["name"])}},
+        "spec": {"devices": {"requests": sorted(requests, key=lambda request: request["name"])}},
     }
     return ExtendedClaim(tree, mappings)
 
@@ -78,7 +79,11 @@ class _Plan:
         spec: Tree = pod.get("spec") or {}
         init: Sequence[Tree] = spec.get("initContainers") or ()
         containers = [*init, *(spec.get("containers") or ())]
-        ending = [index for index, each in enumerate(init) if each.get("restartPolicy") != "Always"]
+        ending = [
+            index
+            for index, container in enumerate(init)
+            if container.get("restartPolicy") != "Always"
+        ]
         self.mappings: list[Tree] = []
         self._own: dict[int, Tree] = {}
         for index, container in enumerate(containers):

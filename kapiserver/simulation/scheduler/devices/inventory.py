@@ -99,7 +99,7 @@ class Inventory:
         if not self.taint_rules:
             return own
         rules = (self.taint_rules[name] for name in sorted(self.taint_rules))
-        return [*own, *(value_at(each, "spec", "taint") for each in rules if _names(each, device))]
+        return [*own, *(value_at(rule, "spec", "taint") for rule in rules if _names(rule, device))]
 
 
 def _results(claim: Tree) -> Iterator[tuple[DeviceID, Tree]]:

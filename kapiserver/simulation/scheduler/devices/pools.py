@@ -39,8 +39,8 @@ class Pool(Struct, frozen=True, kw_only=True):
 def pools_of(node: SelectableNode, slices: Slices) -> list[Pool]:
     """Return the pools with devices for a node, sorted by driver and name."""
     slices_by_pool: dict[PoolID, list[Slice]] = {}
-    for each in slices.for_node(node):
-        slices_by_pool.setdefault(each.pool, []).append(each)
+    for slice_ in slices.for_node(node):
+        slices_by_pool.setdefault(slice_.pool, []).append(slice_)
     pools = (
         _pool(identity, slices_by_pool[identity], slices) for identity in sorted(slices_by_pool)
     )
@@ -49,19 +49,19 @@ def pools_of(node: SelectableNode, slices: Slices) -> list[Pool]:
 
 def _pool(identity: PoolID, for_node: Sequence[Slice], slices: Slices) -> Pool | None:
     """Return a pool; None if the slices for the node are out-dated."""
-    generation = max(each.generation for each in for_node)
-    current = [each for each in for_node if each.generation == generation]
+    generation = max(slice_.generation for slice_ in for_node)
+    current = [slice_ for slice_ in for_node if slice_.generation == generation]
     all_slices = current
     if len(current) != current[0].count:
-        same_pool = [each for each in slices.all() if each.pool == identity]
-        if any(each.generation > generation for each in same_pool):
+        same_pool = [slice_ for slice_ in slices.all() if slice_.pool == identity]
+        if any(slice_.generation > generation for slice_ in same_pool):
             return None
-        all_slices = [each for each in same_pool if each.generation == generation]
+        all_slices = [slice_ for slice_ in same_pool if slice_.generation == generation]
         if len(all_slices) != current[0].count:
             return Pool(id=identity, is_incomplete=True)
     devices = _devices(current)
-    others = _devices(each for each in all_slices if each not in current)
-    sets = [counter_set for each in all_slices for counter_set in each.counter_sets]
+    others = _devices(slice_ for slice_ in all_slices if slice_ not in current)
+    sets = [counter_set for slice_ in all_slices for counter_set in slice_.counter_sets]
     counter_sets = {counter_set["name"]: counter_set for counter_set in sets}
     names = {device.id.device for device in devices}
     is_invalid = len(names) < len(devices) or len(counter_sets) < len(sets)
@@ -78,14 +78,15 @@ def _pool(identity: PoolID, for_node: Sequence[Slice], slices: Slices) -> Pool |
 
 
 def _devices(slices: Iterable[Slice]) -> list[Device]:
-    ordered = sorted(slices, key=lambda each: each.name)
-    return [device for each in ordered for device in each.devices]
+    ordered = sorted(slices, key=lambda slice_: slice_.name)
+    return [device for slice_ in ordered for device in slice_.devices]
 
 
 def _has_counters(counter_sets: Mapping[str, Tree], device: Device) -> bool:
     """Report whether the pool has the counters that a device draws from."""
     return all(
-        each["counterSet"] in counter_sets
-        and set(each.get("counters") or ()) <= set(counter_sets[each["counterSet"]]["counters"])
-        for each in device.counters
+        counter["counterSet"] in counter_sets
+        and set(counter.get("counters") or ())
+        <= set(counter_sets[counter["counterSet"]]["counters"])
+        for counter in device.counters
     )

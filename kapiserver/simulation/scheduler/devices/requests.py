@@ -43,20 +43,20 @@ class DeviceRequest(Struct, frozen=True, kw_only=True):
         claim = f"{namespace_of(self.claim)}/{name_of(self.claim)}"
         return all(
             device.matches(
-                value_at(each, "cel", "expression") or "", f"{where}: selector #{index}", budget
+                value_at(selector, "cel", "expression") or "", f"{where}: selector #{index}", budget
             )
             for where, selectors in (
                 (f"class {name_of(self.device_class)}", class_selectors),
                 (f"claim {claim}", self.selectors),
             )
-            for index, each in enumerate(selectors)
+            for index, selector in enumerate(selectors)
         )
 
     def tolerates(self, taints: Sequence[Tree]) -> bool:
         """Report whether no taint keeps the request from a device."""
         return all(
             taint.get("effect") not in _BLOCKING_EFFECTS
-            or any(_tolerates(each, taint) for each in self.tolerations)
+            or any(_tolerates(toleration, taint) for toleration in self.tolerations)
             for taint in taints
         )
 
@@ -96,8 +96,8 @@ def alternatives_of(claim: Tree, request: Tree, classes: Mapping[str, Tree]) -> 
             count=0 if fields.get("allocationMode") == "All" else fields.get("count") or 1,
             tolerations=fields.get("tolerations") or (),
             capacity={
-                each: parse(text)
-                for each, text in (value_at(fields, "capacity", "requests") or {}).items()
+                capacity: parse(text)
+                for capacity, text in (value_at(fields, "capacity", "requests") or {}).items()
             },
             is_admin=bool(fields.get("adminAccess")),
         )
@@ -108,5 +108,5 @@ def alternatives_of(claim: Tree, request: Tree, classes: Mapping[str, Tree]) -> 
 def _alternatives(request: Tree) -> Iterator[tuple[str, Tree]]:
     if request.get("exactly") is not None:
         yield request["name"], request["exactly"]
-    for each in request.get("firstAvailable") or ():
-        yield f"{request['name']}/{each['name']}", each
+    for subrequest in request.get("firstAvailable") or ():
+        yield f"{request['name']}/{subrequest['name']}", subrequest

@@ -135,12 +135,12 @@ class Slice:
     @functools.cached_property
     def devices(self) -> Sequence[Device]:
         """The devices."""
-        return [Device(each, self) for each in self.spec.get("devices") or ()]
+        return [Device(device, self) for device in self.spec.get("devices") or ()]
 
     def is_for(self, node: SelectableNode) -> bool:
         """Report whether a node can use devices of the slice."""
         if self.is_per_device:
-            return any(_is_for(node, each.tree) for each in self.devices)
+            return any(_is_for(node, device.tree) for device in self.devices)
         return _is_for(node, self.spec)
 
 
@@ -184,4 +184,4 @@ class Slices:
     def for_node(self, node: SelectableNode) -> list[Slice]:
         """Return the slices with devices that a node can use."""
         own, shared = self._of_node.get(node.name, {}), self._of_node.get("", {})
-        return [each for each in (*own.values(), *shared.values()) if each.is_for(node)]
+        return [metric for metric in (*own.values(), *shared.values()) if metric.is_for(node)]

@@ -58,7 +58,7 @@ class _PodClaims:
         self._pod = pod.pod
         self._inventory = snapshot.inventory
         self.claims = self._inventory.claims_of(pod.pod)
-        self.unallocated = [each for each in self.claims if allocation_of(each) is None]
+        self.unallocated = [claim for claim in self.claims if allocation_of(claim) is None]
         self._classes = extended_classes(pod, snapshot)
         self._extended: dict[tuple[str, ...], ExtendedClaim] = {}
 
@@ -135,7 +135,7 @@ def device_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
     budget = Budget()
 
     def check(node: NodeInfo) -> Rejection | None:
-        if not all(_selects(each, node) for each in selectors):
+        if not all(_selects(selector, node) for selector in selectors):
             return _UNAVAILABLE
         try:
             return _NOT_ALLOCATED if claims.choose(node, budget) is None else None
@@ -146,8 +146,8 @@ def device_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
 
 
 def _node_selectors(claims: Sequence[Tree]) -> list[Tree]:
-    selectors = (value_at(each, "status", "allocation", "nodeSelector") for each in claims)
-    return [each for each in selectors if each is not None]
+    selectors = (value_at(claim, "status", "allocation", "nodeSelector") for claim in claims)
+    return [selector for selector in selectors if selector is not None]
 
 
 def _selects(selector: Tree, node: NodeInfo) -> bool:
@@ -159,10 +159,14 @@ def claims_to_reserve(pod: PodInfo, snapshot: Snapshot, node: NodeInfo) -> list[
     claims = _pod_claims(pod, snapshot)
     if claims is None:
         return []
-    allocated = [each for each in claims.claims if allocation_of(each) is not None]
+    allocated = [claim for claim in claims.claims if allocation_of(claim) is not None]
     return [
         *(claims.choose(node, Budget()) or ()),
-        *(ClaimToReserve(each, None) for each in allocated if not is_reserved_for(pod.pod, each)),
+        *(
+            ClaimToReserve(claim, None)
+            for claim in allocated
+            if not is_reserved_for(pod.pod, claim)
+        ),
     ]
 
 
@@ -173,10 +177,10 @@ def claim_to_free(pod: PodInfo, snapshot: Snapshot) -> Tree | None:
         return None
     for claim in snapshot.inventory.claims_of(pod.pod):
         consumers = value_at(claim, "status", "reservedFor") or ()
-        is_unused = all(each.get("uid") == pod.uid for each in consumers)
+        is_unused = all(consumer.get("uid") == pod.uid for consumer in consumers)
         selectors = _node_selectors([claim])
         if is_unused and not all(
-            _selects(each, node) for node in snapshot.nodes for each in selectors
+            _selects(selector, node) for node in snapshot.nodes for selector in selectors
         ):
             return claim
     return None
@@ -188,10 +192,10 @@ def device_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -
         return None
     claims = _PodClaims(pod, snapshot)
     ranks = {
-        f"{request['name']}/{each['name']}": _MAX_ALTERNATIVES - index
+        f"{request['name']}/{subrequest['name']}": _MAX_ALTERNATIVES - index
         for claim in claims.claims
         for request in requests_of(claim)
-        for index, each in enumerate(request.get("firstAvailable") or ())
+        for index, subrequest in enumerate(request.get("firstAvailable") or ())
     }
     if not ranks:
         return None
@@ -200,8 +204,8 @@ def device_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -
 
 def _rank(claims: _PodClaims, node: NodeInfo, ranks: Mapping[str, int]) -> int:
     results = (
-        value_at(each.allocation or {}, "devices", "results") or ()
-        for each in claims.choose(node, Budget()) or ()
+        value_at(choice.allocation or {}, "devices", "results") or ()
+        for choice in claims.choose(node, Budget()) or ()
     )
-    names = [{result["request"] for result in each} for each in results]
-    return sum(ranks.get(name, 0) for each in names for name in each)
+    names = [{result["request"] for result in results_of_claim} for results_of_claim in results]
+    return sum(ranks.get(name, 0) for names_of_claim in names for name in names_of_claim)

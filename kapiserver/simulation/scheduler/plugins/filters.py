@@ -51,7 +51,7 @@ _FILTERS: tuple[_Filter, ...] = (
 
 def checks_for(pod: PodInfo, snapshot: Snapshot) -> Sequence[Check]:
     """Return the checks that a node must pass for a pod."""
-    return [check for each in _FILTERS if (check := each(pod, snapshot)) is not None]
+    return [check for make_check in _FILTERS if (check := make_check(pod, snapshot)) is not None]
 
 
 def rejection_of(node: NodeInfo, checks: Sequence[Check]) -> Rejection | None:

@@ -24,7 +24,7 @@ def image_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) ->
     """Return a higher score for a node that has more of the pod's images."""
     if not snapshot.nodes_with_image:
         return None
-    images = [_normalized(each) for each in _images_of(pod)]
+    images = [_normalized(image) for image in _images_of(pod)]
     shares = {name: snapshot.nodes_with_image[name] / len(snapshot.nodes) for name in images}
     most = _MAX_SIZE * len(images)
     scores = []
@@ -37,9 +37,12 @@ def image_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) ->
 
 def _images_of(pod: PodInfo) -> list[str]:
     fields = ("initContainers", "containers")
-    containers = [each for field in fields for each in pod.spec.get(field) or ()]
-    volumes = [value_at(each, "image", "reference") for each in pod.spec.get("volumes") or ()]
-    return [*(each.get("image") or "" for each in containers), *(each for each in volumes if each)]
+    containers = [container for field in fields for container in pod.spec.get(field) or ()]
+    volumes = [value_at(volume, "image", "reference") for volume in pod.spec.get("volumes") or ()]
+    return [
+        *(container.get("image") or "" for container in containers),
+        *(image for image in volumes if image),
+    ]
 
 
 def _normalized(image: str) -> str:

@@ -120,7 +120,7 @@ def pod_affinity_scores(
         _add_weights(weights, node, preferred, other, snapshot)
     for node, other in _pods_with_affinity(snapshot):
         assert other.affinity is not None
-        attracted = [WeightedTerm(_HARD_AFFINITY_WEIGHT, each) for each in other.affinity.required]
+        attracted = [WeightedTerm(_HARD_AFFINITY_WEIGHT, term) for term in other.affinity.required]
         _add_weights(weights, node, (*attracted, *other.affinity.preferred), pod, snapshot)
     if not weights:
         return None
@@ -129,7 +129,7 @@ def pod_affinity_scores(
     lowest, highest = min(sums), max(sums)
     if lowest == highest:
         return [0] * len(sums)
-    return [MAX_SCORE * (each - lowest) // (highest - lowest) for each in sums]
+    return [MAX_SCORE * (total - lowest) // (highest - lowest) for total in sums]
 
 
 def _add_weights(

@@ -57,7 +57,7 @@ def node_affinity_scores(
     preferred = value_at(pod.spec, "affinity", "nodeAffinity", _PREFERRED)
     if not preferred:
         return None
-    weights = [(each.get("preference") or {}, each.get("weight") or 0) for each in preferred]
+    weights = [(term.get("preference") or {}, term.get("weight") or 0) for term in preferred]
     return normalized(
         [sum(weight for term, weight in weights if term_matches(term, node)) for node in nodes]
     )

@@ -17,7 +17,7 @@ def port_filter(pod: PodInfo, _snapshot: Snapshot) -> Check | None:
 
     def check(node: NodeInfo) -> Rejection | None:
         used_ports = (port for other in node.pods.values() for port in other.host_ports)
-        if any(port.conflicts_with(each) for port in used_ports for each in host_ports):
+        if any(port.conflicts_with(host_port) for port in used_ports for host_port in host_ports):
             return _TAKEN
         return None
 

@@ -24,11 +24,11 @@ def inverted(unevenness: Mapping[str, int], nodes: Sequence[NodeInfo]) -> list[i
     lowest, highest = min(unevenness.values(), default=0), max(unevenness.values(), default=0)
     scores = []
     for node in nodes:
-        each = unevenness.get(node.name)
-        if each is None:
+        value = unevenness.get(node.name)
+        if value is None:
             scores.append(0)
         else:
             scores.append(
-                MAX_SCORE * (highest + lowest - each) // highest if highest else MAX_SCORE
+                MAX_SCORE * (highest + lowest - value) // highest if highest else MAX_SCORE
             )
     return scores

@@ -27,7 +27,11 @@ _NO_LABEL = Rejection(
 
 def spread_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
     """Reject nodes whose domain would get too many pods (PodTopologySpread, DoNotSchedule)."""
-    constraints = [each for each in pod.spread_constraints if each.is_required]
+    constraints = [
+        spread_constraint
+        for spread_constraint in pod.spread_constraints
+        if spread_constraint.is_required
+    ]
     if not constraints:
         return None
     counts = _counts(pod, constraints, snapshot.nodes)
@@ -58,7 +62,7 @@ def _counts(
     counts: list[Counter[str]] = [Counter() for _ in constraints]
     is_included = _inclusion(pod)
     for node in nodes:
-        if any(each.topology_key not in node.labels for each in constraints):
+        if any(constraint.topology_key not in node.labels for constraint in constraints):
             continue
         for constraint, domains in zip(constraints, counts, strict=True):
             if is_included(constraint, node):
@@ -95,7 +99,11 @@ def _inclusion(pod: PodInfo) -> Callable[[SpreadConstraint, NodeInfo], bool]:
 
 def spread_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -> list[int] | None:
     """Return a higher score for a node whose domains have fewer pods (ScheduleAnyway)."""
-    constraints = [each for each in pod.spread_constraints if not each.is_required]
+    constraints = [
+        spread_constraint
+        for spread_constraint in pod.spread_constraints
+        if not spread_constraint.is_required
+    ]
     if not constraints:
         return None
     counts = _counts(pod, constraints, snapshot.nodes)
@@ -105,8 +113,8 @@ def spread_scores(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -
         if all(constraint.topology_key in node.labels for constraint in constraints)
     ]
     weights = [
-        math.log(len({node.labels[each.topology_key] for node in candidates}) + 2)
-        for each in constraints
+        math.log(len({node.labels[constraint.topology_key] for node in candidates}) + 2)
+        for constraint in constraints
     ]
     unevenness = {
         node.name: round(

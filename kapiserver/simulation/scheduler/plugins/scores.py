@@ -36,8 +36,8 @@ def best_node(pod: PodInfo, snapshot: Snapshot, nodes: Sequence[NodeInfo]) -> No
     if len(nodes) == 1:
         return nodes[0]
     totals = [0] * len(nodes)
-    for weight, each in _SCORES:
-        scores = each(pod, snapshot, nodes)
+    for weight, score_nodes in _SCORES:
+        scores = score_nodes(pod, snapshot, nodes)
         if scores is not None:
             totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
     best = max(range(len(nodes)), key=lambda index: (totals[index], -len(nodes[index].pods)))

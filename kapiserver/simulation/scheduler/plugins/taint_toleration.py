@@ -51,7 +51,9 @@ def taint_scores(pod: PodInfo, _snapshot: Snapshot, nodes: Sequence[NodeInfo]) -
     if not any(node.taints for node in nodes):
         return None
     tolerations = [
-        each for each in pod.tolerations if each.get("effect") in (None, "", "PreferNoSchedule")
+        toleration
+        for toleration in pod.tolerations
+        if toleration.get("effect") in (None, "", "PreferNoSchedule")
     ]
     counts = [
         sum(

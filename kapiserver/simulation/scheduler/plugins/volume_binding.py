@@ -62,7 +62,7 @@ def claim_problem(pod: PodInfo, snapshot: Snapshot) -> str:
         problem = _problem_of(name, claim, pod if name in ephemeral else None)
         if problem:
             return problem
-    if any(not is_bound(each) and not _waits(each, snapshot) for each in _claims(pod, snapshot)):
+    if any(not is_bound(claim) and not _waits(claim, snapshot) for claim in _claims(pod, snapshot)):
         return "pod has unbound immediate PersistentVolumeClaims"
     return ""
 
@@ -183,4 +183,4 @@ def _is_accessible(capacity: Tree, node: NodeInfo) -> bool:
 
 def _topology_matches(term: Tree, labels: Mapping[str, str]) -> bool:
     expressions = term.get("matchLabelExpressions") or ()
-    return all(labels.get(each["key"]) in each["values"] for each in expressions)
+    return all(labels.get(expression["key"]) in expression["values"] for expression in expressions)

@@ -38,7 +38,11 @@ def volume_limit_filter(pod: PodInfo, snapshot: Snapshot) -> Check | None:
         limits = {name: count for name, count in drivers.items() if count is not None}
         if not limits:
             return None
-        attached = {each for other in node.pods.values() for each in _csi_volumes(other, snapshot)}
+        attached = {
+            csi_volume
+            for other in node.pods.values()
+            for csi_volume in _csi_volumes(other, snapshot)
+        }
         attached |= _attached_volumes(node, snapshot)
         after = Counter(driver for driver, _ in attached | volumes)
         exceeded = {driver for driver, limit in limits.items() if after[driver] > limit}

@@ -19,7 +19,7 @@ def _find(pattern: str, text: str) -> str:
 
 
 def _find_all(pattern: str, text: str, count: int) -> list[str]:
-    matches = [each.group() for each in compile_pattern(pattern).finditer(text)]
+    matches = [match.group() for match in compile_pattern(pattern).finditer(text)]
     return matches if count < 0 else matches[:count]
 
 

@@ -35,7 +35,7 @@ class Warnings(Struct, eq=False):
         self.texts.append(text)
         if sum(map(len, self.texts)) > self.LIMIT:
             self._is_full = True
-            self.texts[:] = [each[: self.SHORT] for each in self.texts]
+            self.texts[:] = [text[: self.SHORT] for text in self.texts]
 
     def clear(self) -> None:
         """Forget all texts."""

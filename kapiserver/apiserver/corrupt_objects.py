@@ -32,10 +32,10 @@ def object_status(error: Exception, info: RequestInfo) -> Tree:
 def list_status(error: Exception, info: RequestInfo) -> Tree:
     """Return the Status of a list, for a CorruptList."""
     assert isinstance(error, CorruptList)
-    texts = [_storage_error(each, each.key) for each in error.errors]
+    texts = [_storage_error(storage_error, storage_error.key) for storage_error in error.errors]
     causes = [
-        cause(reason=_READ_ERROR, message=text, field=each.key)
-        for text, each in zip(texts, error.errors, strict=True)
+        cause(reason=_READ_ERROR, message=text, field=storage_error.key)
+        for text, storage_error in zip(texts, error.errors, strict=True)
     ]
     if not error.is_complete:
         causes.append(cause(reason="FieldValueTooMany", message=_TOO_MANY))

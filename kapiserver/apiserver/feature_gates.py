@@ -86,7 +86,7 @@ def parse_feature_gates(
     problems = [
         f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
         for name in sorted(on)
-        if (missing := [each for each in gates[name].needs if each not in on])
+        if (missing := [gate_name for gate_name in gates[name].needs if gate_name not in on])
     ]
     if problems:
         raise ValueError(join_errors(problems))

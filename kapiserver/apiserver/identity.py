@@ -23,7 +23,7 @@ def server_id(port: int = KUBE_PORT) -> str:
     the host's name, as kube-apiserver has it. A host may have servers on other ports, too."""
     host = platform.node() if port == KUBE_PORT else f"{platform.node()}:{port}"
     parts = (host.encode(), COMPONENT.encode())
-    digest = hashlib.sha256(b"".join(len(each).to_bytes(2) + each for each in parts)).digest()
+    digest = hashlib.sha256(b"".join(len(part).to_bytes(2) + part for part in parts)).digest()
     return f"apiserver-{base64.b32encode(digest[:16]).decode().rstrip('=').lower()}"
 
 

@@ -121,7 +121,9 @@ def _group_limits(proc: Path, groups: Path) -> list[int]:
             else:
                 root, name = groups, "memory.max"
             group = root / path.lstrip("/")
-            limits += [_limit_of(each / name) for each in (group, *group.parents) if each >= root]
+            limits += [
+                _limit_of(member / name) for member in (group, *group.parents) if member >= root
+            ]
     return limits
 
 

@@ -165,7 +165,7 @@ def _unknown_path(server: Server, path: str) -> AnyResponse:
     built-in groups, as go-restful has it."""
     prefix, _, rest = path[1:].partition("/")
     group = rest.partition("/")[0]
-    groups = {each.name for each in server.scheme.declared_groups if each.name}
+    groups = {group.name for group in server.scheme.declared_groups if group.name}
     if rest and (prefix == "api" or (prefix == "apis" and group in groups)):
         raise UnknownResource
     return page_not_found()

@@ -321,7 +321,7 @@ class MatchConditions:
                 compile_expression(condition["expression"].strip(), types, (e.BOOL,))
                 for condition in conditions
             )
-        self.free = frozenset[str]().union(*(each.free for each in self.expressions))
+        self.free = frozenset[str]().union(*(expression.free for expression in self.expressions))
         """The variables that the conditions use."""
 
     async def match(self, activation: Activation) -> bool:

@@ -42,7 +42,11 @@ def read_policy_manifests_dir(configuration: PluginConfiguration, kind: str) -> 
     BadAdmissionConfiguration."""
     if not configuration.data.strip():
         return None
-    kinds = {each: type_ for each, type_ in KINDS.items() if each.kind == f"{kind}Configuration"}
+    kinds = {
+        kind_of_objects: type_
+        for kind_of_objects, type_ in KINDS.items()
+        if kind_of_objects.kind == f"{kind}Configuration"
+    }
     tree = configuration.decode(kinds, manifests_dir_errors)
     return FilePath(tree["staticManifestsDir"]) if tree.get("staticManifestsDir") else None
 

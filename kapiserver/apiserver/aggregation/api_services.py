@@ -224,16 +224,20 @@ class APIServices:
             if new != old and (_is_remote(old) or _is_remote(new)):
                 changed.append(name)
         if changed:
-            self.remote = {name: each for name, each in self.by_name.items() if _is_remote(each)}
+            self.remote = {
+                name: api_service
+                for name, api_service in self.by_name.items()
+                if _is_remote(api_service)
+            }
             for name in self.discovery.keys() - self.remote.keys():
                 del self.discovery[name]
             self.openapi = {
                 name: source for name, source in self.openapi.items() if name in self.remote
             }
             self._by_version = {
-                each.version: each
-                for each in self.remote.values()
-                if each.version.group != REGISTRATION.group
+                api_service.version: api_service
+                for api_service in self.remote.values()
+                if api_service.version.group != REGISTRATION.group
             }
         for name in changed:
             for on_changed in self._subscribers:

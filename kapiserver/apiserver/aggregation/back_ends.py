@@ -193,7 +193,9 @@ def user_headers(user: User) -> list[tuple[str, str]]:
     if user.uid:
         headers.append(("X-Remote-Uid", user.uid))
     headers += [("X-Remote-Group", group) for group in user.groups]
-    headers += [(_extra_header(key), value) for key, each in user.extra.items() for value in each]
+    headers += [
+        (_extra_header(key), value) for key, values in user.extra.items() for value in values
+    ]
     return headers
 
 

@@ -93,9 +93,9 @@ def _versions(groups: Tree) -> dict[GroupVersion, Tree]:
         }
         for version in versions.values():
             for resource in version.get("resources") or ():
-                for each in (resource, *(resource.get("subresources") or ())):
-                    if each.get("responseKind") is None:  # old clients rely on it
-                        each["responseKind"] = _EMPTY_KIND
+                for entry in (resource, *(resource.get("subresources") or ())):
+                    if entry.get("responseKind") is None:  # old clients rely on it
+                        entry["responseKind"] = _EMPTY_KIND
         return versions
     except (KeyError, TypeError, AttributeError):
         raise FetchFailed("malformed discovery") from None
@@ -106,15 +106,17 @@ def version_resources(listed: Tree) -> list[Tree]:
     FetchFailed."""
     try:
         members = list(listed.get("resources") or ())
-        resources = {each["name"]: _resource(each) for each in members if "/" not in each["name"]}
-        for each in members:
-            name, slash, subresource = each["name"].partition("/")
+        resources = {
+            member["name"]: _resource(member) for member in members if "/" not in member["name"]
+        }
+        for member in members:
+            name, slash, subresource = member["name"].partition("/")
             if slash:
-                parent = resources.setdefault(name, _unlisted(name, each))
+                parent = resources.setdefault(name, _unlisted(name, member))
                 entry = {
                     "subresource": subresource,
-                    "responseKind": _response_kind(each) if each.get("kind") else _EMPTY_KIND,
-                    "verbs": each.get("verbs") or [],
+                    "responseKind": _response_kind(member) if member.get("kind") else _EMPTY_KIND,
+                    "verbs": member.get("verbs") or [],
                 }
                 parent.setdefault("subresources", []).append(entry)
     except (KeyError, TypeError, AttributeError):
@@ -196,11 +198,11 @@ def _is_deeper(value: Any, depth: int) -> bool:
     level = [value]
     for _ in range(depth):
         children: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                children += each.values()
-            elif isinstance(each, list):
-                children += each
+        for item in level:
+            if isinstance(item, dict):
+                children += item.values()
+            elif isinstance(item, list):
+                children += item
         level = children
     return bool(level)
 

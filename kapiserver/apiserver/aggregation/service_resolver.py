@@ -154,7 +154,9 @@ def ready_endpoints(slices: Sequence[Tree], port_name: str, family: str) -> Iter
     """Yield the endpoints that are ready and have a port of that name in random order, those of
     slices of the IP family first."""
     shuffled = random.sample(slices, len(slices))
-    for endpoint_slice in sorted(shuffled, key=lambda each: each.get("addressType") != family):
+    for endpoint_slice in sorted(
+        shuffled, key=lambda candidate: candidate.get("addressType") != family
+    ):
         endpoints = endpoint_slice.get("endpoints") or ()
         for port in endpoint_slice.get("ports") or ():
             if (port.get("name") or "") != port_name or port.get("port") is None:

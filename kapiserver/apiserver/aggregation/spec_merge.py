@@ -58,10 +58,12 @@ def _with_used(spec: Tree, paths: Mapping[str, Any]) -> Tree:
     return {
         "paths": dict(paths),
         "definitions": {
-            name: each for name, each in definitions.items() if _DEFINITIONS + name in used
+            name: definition
+            for name, definition in definitions.items()
+            if _DEFINITIONS + name in used
         },
         "parameters": {
-            name: each for name, each in parameters.items() if _PARAMETERS + name in used
+            name: parameter for name, parameter in parameters.items() if _PARAMETERS + name in used
         },
     }
 
@@ -112,10 +114,10 @@ def _renamed(spec: Tree, renames: Mapping[str, str]) -> Tree:
 def _with_references(value: Any, renames: Mapping[str, str]) -> Any:
     """Return a copy with other values of `$ref`."""
     if isinstance(value, list):
-        return [_with_references(each, renames) for each in value]
+        return [_with_references(item, renames) for item in value]
     if not isinstance(value, dict):
         return value
-    copy = {name: _with_references(each, renames) for name, each in value.items()}
+    copy = {name: _with_references(item, renames) for name, item in value.items()}
     reference = copy.get("$ref")
     if isinstance(reference, str):
         copy["$ref"] = renames.get(reference, reference)

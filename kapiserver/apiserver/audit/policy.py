@@ -134,8 +134,8 @@ class _Rule:
         if (group, name) not in _SECRET_BODIES:
             return True
         return any(
-            (each.get("group") or "") == group and name in (each.get("resources") or ())
-            for each in self._resources
+            (resource.get("group") or "") == group and name in (resource.get("resources") or ())
+            for resource in self._resources
         )
 
     def _matches_resource(self, info: RequestInfo) -> bool:

@@ -240,7 +240,7 @@ class Authentication:
             anonymous=anonymous,
             metrics=metrics,
         )
-        requests = [each for factory in _REQUESTS if (each := factory(parts)) is not None]
+        requests = [request for factory in _REQUESTS if (request := factory(parts)) is not None]
         token_authenticators = [
             token for factory in _TOKENS if (token := factory(parts)) is not None
         ]
@@ -260,9 +260,9 @@ class Authentication:
         files = (config.authentication.authentication_config, config.authentication.token_auth_file)
         self.files = [file for file in files if file is not None]
         self._managed = [
-            each
-            for each in (*requests, *token_authenticators)
-            if isinstance(each, ManagedAuthenticator)
+            authenticator
+            for authenticator in (*requests, *token_authenticators)
+            if isinstance(authenticator, ManagedAuthenticator)
         ]
 
     def start(self, client: Client) -> None:
@@ -270,15 +270,15 @@ class Authentication:
 
         client  a client of the cluster itself, which is not authorized
         """
-        for each in self._managed:
-            each.start(client)
+        for authenticator in self._managed:
+            authenticator.start(client)
 
     def reload(self) -> None:
         """Read the files again. An unusable one is logged and changes nothing."""
-        for each in self._managed:
-            each.reload()
+        for authenticator in self._managed:
+            authenticator.reload()
 
     async def stop(self) -> None:
         """End the background work and close connections. Idempotent."""
-        for each in self._managed:
-            await each.stop()
+        for authenticator in self._managed:
+            await authenticator.stop()

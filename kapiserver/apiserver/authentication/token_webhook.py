@@ -152,6 +152,6 @@ def _user(info: Any) -> User:
 def _strings(values: Any) -> Sequence[str]:
     """Return a list of strings; [] for null. Raises WebhookFailed."""
     values = [] if values is None else values
-    if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise WebhookFailed("the response has a list that is not one of strings")
     return values

@@ -86,10 +86,10 @@ def _label_requirements(info: RequestInfo) -> Sequence[Tree]:
     except BadObject:
         return ()
     return [
-        {"key": each.key, "operator": operator}
-        | ({"values": list(each.values)} if each.values else {})
-        for each in requirements
-        if (operator := _LABEL_OPERATORS.get(each.operator))
+        {"key": requirement.key, "operator": operator}
+        | ({"values": list(requirement.values)} if requirement.values else {})
+        for requirement in requirements
+        if (operator := _LABEL_OPERATORS.get(requirement.operator))
     ]
 
 
@@ -97,9 +97,16 @@ def field_selector_text(selector: Tree) -> str:
     """Return the text of the FieldSelectorAttributes of a review; requirements with several values
     or unknown operators are left out, as by kube-apiserver."""
     terms = [
-        str(FieldTerm(each.get("key") or "", each["values"][0], each["operator"] == "In"))
-        for each in selector.get("requirements") or ()
-        if each.get("operator") in ("In", "NotIn") and len(each.get("values") or ()) == 1
+        str(
+            FieldTerm(
+                requirement.get("key") or "",
+                requirement["values"][0],
+                requirement["operator"] == "In",
+            )
+        )
+        for requirement in selector.get("requirements") or ()
+        if requirement.get("operator") in ("In", "NotIn")
+        and len(requirement.get("values") or ()) == 1
     ]
     return selector.get("rawSelector") or ",".join(terms)
 
@@ -108,8 +115,12 @@ def label_selector_text(selector: Tree) -> str:
     """Return the text of the LabelSelectorAttributes of a review; requirements with unknown
     operators are left out."""
     terms = [
-        str(Requirement(each.get("key") or "", operator, tuple(each.get("values") or ())))
-        for each in selector.get("requirements") or ()
-        if (operator := _OPERATORS.get(each.get("operator") or ""))
+        str(
+            Requirement(
+                requirement.get("key") or "", operator, tuple(requirement.get("values") or ())
+            )
+        )
+        for requirement in selector.get("requirements") or ()
+        if (operator := _OPERATORS.get(requirement.get("operator") or ""))
     ]
     return selector.get("rawSelector") or ",".join(terms)

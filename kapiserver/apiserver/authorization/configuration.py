@@ -96,8 +96,10 @@ def decode_authorization_configuration(
 def _defaulted(tree: Tree) -> Tree:
     """Return a configuration with the default lifetimes of decisions."""
     authorizers = [
-        {**each, "webhook": _with_lifetimes(each["webhook"])} if each.get("webhook") else each
-        for each in tree.get("authorizers") or ()
+        {**authorizer, "webhook": _with_lifetimes(authorizer["webhook"])}
+        if authorizer.get("webhook")
+        else authorizer
+        for authorizer in tree.get("authorizers") or ()
     ]
     return {**tree, "authorizers": authorizers}
 

@@ -151,18 +151,18 @@ class Authorization(ManagedAuthorizer):
 
     async def start(self) -> None:
         """Start the authorizers. Raises StorageError."""
-        for each in self._authorizers.values():
-            if isinstance(each, ManagedAuthorizer):
-                await each.start()
+        for authorizer in self._authorizers.values():
+            if isinstance(authorizer, ManagedAuthorizer):
+                await authorizer.start()
 
     async def stop(self) -> None:
         """Stop the authorizers. Idempotent."""
-        for each, timer in list(self._replaced.items()):
+        for authorizer, timer in list(self._replaced.items()):
             timer.cancel()
-            self._stop_replaced(each)
-        for each in self._authorizers.values():
-            if isinstance(each, ManagedAuthorizer):
-                await each.stop()
+            self._stop_replaced(authorizer)
+        for authorizer in self._authorizers.values():
+            if isinstance(authorizer, ManagedAuthorizer):
+                await authorizer.stop()
         await asyncio.gather(*self._stopping)
 
     def reload(self) -> None:
@@ -178,10 +178,10 @@ class Authorization(ManagedAuthorizer):
         except ValueError as error:
             self._content.refuse(error)
             return
-        for name, each in self._authorizers.items():
+        for name, authorizer in self._authorizers.items():
             if name not in authorizers:
-                stop = functools.partial(self._stop_replaced, each)
-                self._replaced[each] = self._parts.clock.call_later(STOP_SECONDS, stop)
+                stop = functools.partial(self._stop_replaced, authorizer)
+                self._replaced[authorizer] = self._parts.clock.call_later(STOP_SECONDS, stop)
         self._settings, self._authorizers = settings, authorizers
         self._union = self._make_union()
         self._content.accept()
@@ -190,9 +190,9 @@ class Authorization(ManagedAuthorizer):
         """Return authorizers by type, and webhooks by their settings. Authorizers in `present` are
         used again. Raises BadConfiguration, also if Node or RBAC would be added or removed."""
         authorizers: dict[str, Authorizer] = {}
-        for each in settings["authorizers"]:
-            key = repr(each) if each["type"] == WEBHOOK else each["type"]
-            authorizers[key] = present.get(key) or _FACTORIES[each["type"]](self._parts, each)
+        for entry in settings["authorizers"]:
+            key = repr(entry) if entry["type"] == WEBHOOK else entry["type"]
+            authorizers[key] = present.get(key) or _FACTORIES[entry["type"]](self._parts, entry)
         for mode in (NODE, RBAC):
             if present and (mode in present) != (mode in authorizers):
                 raise BadConfiguration(f"the authorizer {mode} cannot be added or removed")
@@ -201,7 +201,7 @@ class Authorization(ManagedAuthorizer):
     def _make_union(self) -> UnionAuthorizer:
         decisions_of = self._parts.metrics.decisions_of
         counts = [
-            decisions_of(each["type"], each["name"]) for each in self._settings["authorizers"]
+            decisions_of(entry["type"], entry["name"]) for entry in self._settings["authorizers"]
         ]
         authorizers = self._authorizers.values()
         return UnionAuthorizer([PrivilegedGroup(), *authorizers], [DecisionCounts(), *counts])

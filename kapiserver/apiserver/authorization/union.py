@@ -44,7 +44,7 @@ class UnionAuthorizer:
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
         """Return the rules of all authorizers together."""
-        lists = [await each.rules_for(user, namespace) for each in self._authorizers]
+        lists = [await authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
         return Rules(
             resources=[rule for rules in lists for rule in rules.resources],
             paths=[rule for rules in lists for rule in rules.paths],

@@ -55,7 +55,10 @@ class WebhookAuthorizer(ManagedAuthorizer):
         self._name = name
         self._clock = clock
         self._api_version = f"authorization.k8s.io/{settings['subjectAccessReviewVersion']}"
-        self._conditions = [each["expression"] for each in settings.get("matchConditions") or ()]
+        self._conditions = [
+            match_condition["expression"]
+            for match_condition in settings.get("matchConditions") or ()
+        ]
         self._on_failure = _FAILURE_VERDICTS[settings["failurePolicy"]]
         self._authorized_ttl = _cache_seconds(settings, "cacheAuthorizedRequests", "authorizedTTL")
         self._unauthorized_ttl = _cache_seconds(

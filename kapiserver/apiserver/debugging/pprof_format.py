@@ -70,8 +70,10 @@ class _Encoder:
         """The encoded functions and locations."""
 
     def encode(self, profile: Profile) -> bytes:
-        parts = [encode_delimited(1, self._value_type(each)) for each in profile.value_types]
-        parts += [encode_delimited(2, self._sample(each)) for each in profile.samples]
+        parts = [
+            encode_delimited(1, self._value_type(value_type)) for value_type in profile.value_types
+        ]
+        parts += [encode_delimited(2, self._sample(sample)) for sample in profile.samples]
         if profile.period_type is not None:
             parts.append(encode_delimited(11, self._value_type(profile.period_type)))
         numbers = ((9, profile.start), (10, profile.duration), (12, profile.period))

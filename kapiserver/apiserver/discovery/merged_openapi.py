@@ -39,7 +39,10 @@ class MergedOpenAPI:
     async def index(self, documents: OpenAPIDocuments) -> OpenAPIDocument:
         """Return the index of the v3 documents."""
         own = await documents.index()
-        urls = {f"apis/{each.version}": self._source(each).v3_url for each in self._remote()}
+        urls = {
+            f"apis/{api_service.version}": self._source(api_service).v3_url
+            for api_service in self._remote()
+        }
         if not urls:
             return own
         make = functools.partial(self._merged_index, own, urls)
@@ -48,7 +51,9 @@ class MergedOpenAPI:
     async def v2(self, documents: OpenAPIDocuments) -> OpenAPIDocument:
         """Return the v2 document."""
         own = await documents.v2()
-        specs = [source for each in self._remote() if (source := self._source(each)).v2]
+        specs = [
+            source for api_service in self._remote() if (source := self._source(api_service)).v2
+        ]
         if not specs:
             return own
         etags = [source.etag for source in specs]
@@ -58,16 +63,22 @@ class MergedOpenAPI:
     def remote(self, path: str) -> tuple[APIService, str] | None:
         """Return the APIService whose extension API server has the v3 document of a path of the
         index, and the document's URL; None if this server has it."""
-        for each in self._remote():
-            if path == f"apis/{each.version}":
-                return each, self._source(each).v3_url
+        for api_service in self._remote():
+            if path == f"apis/{api_service.version}":
+                return api_service, self._source(api_service).v3_url
         return None
 
     def _remote(self) -> Sequence[APIService]:
         """Return the APIServices of extension API servers, the highest priority first."""
         remote = self._api_services.remote.values()
-        served = [each for each in remote if self._api_services.server_of(each.version) == each]
-        return sorted(served, key=lambda each: (-each.group_priority, each.name))
+        served = [
+            api_service
+            for api_service in remote
+            if self._api_services.server_of(api_service.version) == api_service
+        ]
+        return sorted(
+            served, key=lambda api_service: (-api_service.group_priority, api_service.name)
+        )
 
     def _source(self, api_service: APIService) -> OpenAPISource:
         return self._api_services.openapi.get(api_service.name) or OpenAPISource()

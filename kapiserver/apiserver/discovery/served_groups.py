@@ -40,9 +40,9 @@ def merged_groups(
 ) -> Sequence[Group | ServedGroup]:
     """Return the groups of this server with those of extension API servers among them."""
     remote: dict[str, list[str]] = {}
-    for each in api_services.remote.values():
-        if each.version.group not in ("", REGISTRATION.group):
-            remote.setdefault(each.version.group, []).append(each.version.version)
+    for api_service in api_services.remote.values():
+        if api_service.version.group not in ("", REGISTRATION.group):
+            remote.setdefault(api_service.version.group, []).append(api_service.version.version)
     groups: list[Group | ServedGroup] = [
         _extended(group, remote.pop(group.name), api_services) if group.name in remote else group
         for group in local
@@ -81,7 +81,7 @@ def _place(
 def _group_key(group: Group | ServedGroup, api_services: APIServices) -> tuple[int, str] | None:
     """Return the key to sort a group by; None if it has no APIService."""
     priorities = map(api_services.priorities, group.group_versions)
-    priority = max((each[0] for each in priorities if each is not None), default=None)
+    priority = max((priority[0] for priority in priorities if priority is not None), default=None)
     return None if priority is None else (-priority, group.name)
 
 

@@ -137,7 +137,7 @@ class _Events:
         if not unwritten:
             return True
         with self._record.trace.detail("audit"):
-            return all([await each for each in unwritten])
+            return all([await event for event in unwritten])
 
     async def complete(self, code: int) -> None:
         """Write the event of the end of the response, which has this status code."""

@@ -26,11 +26,11 @@ def matches(
         if not _matches_subject(rule.get("subjects") or (), user, groups):
             continue
         if path:
-            if any(_matches_path(each, verb, path) for each in _of(rule, "nonResourceRules")):
+            if any(_matches_path(item, verb, path) for item in _of(rule, "nonResourceRules")):
                 return True
         elif any(
-            _matches_resource(each, verb, group, resource, namespace)
-            for each in _of(rule, "resourceRules")
+            _matches_resource(item, verb, group, resource, namespace)
+            for item in _of(rule, "resourceRules")
         ):
             return True
     return False

@@ -398,4 +398,6 @@ def header_text(data: bytes) -> str:
     """Return the value of a header as text, which begins no other line; bytes that are no UTF-8 are
     surrogates."""
     text = data.decode("utf-8", "surrogateescape")
-    return text if text.isprintable() else "".join(" " if each < " " else each for each in text)
+    return (
+        text if text.isprintable() else "".join(" " if letter < " " else letter for letter in text)
+    )

@@ -128,10 +128,12 @@ class ConnectionPool:
             for connection in connections:
                 if connection in self._unused:
                     connection.close()
-            connections[:] = [each for each in connections if each.is_open]
+            connections[:] = [connection for connection in connections if connection.is_open]
             if not connections:
                 del self._idle[origin]
-        self._unused = {each for connections in self._idle.values() for each in connections}
+        self._unused = {
+            connection for connections in self._idle.values() for connection in connections
+        }
         self._sweep_timer = None
         if self._unused:
             self._schedule_sweep()

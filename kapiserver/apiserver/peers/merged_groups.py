@@ -23,10 +23,13 @@ def merge_groups(groups: Mapping[str, Sequence[Tree]]) -> Sequence[Tree]:
     """Return the groups of all servers, which are given by the servers' identities."""
     merged: Sequence[Tree] = ()
     lists = [groups[identity] for identity in sorted(groups)]
-    for each in lists:
-        merged = _merge_lists(merged, each, _group_name, _merge_group)
+    for group_list in lists:
+        merged = _merge_lists(merged, group_list, _group_name, _merge_group)
     by_name = {_group_name(group): group for group in merged}
-    return [by_name[name] for name in merge_order([[*map(_group_name, each)] for each in lists])]
+    return [
+        by_name[name]
+        for name in merge_order([[*map(_group_name, group_list)] for group_list in lists])
+    ]
 
 
 def merge_order(lists: Sequence[Sequence[str]]) -> Sequence[str]:
@@ -39,7 +42,7 @@ def merge_order(lists: Sequence[Sequence[str]]) -> Sequence[str]:
     for names in lists:
         for name, follower in itertools.pairwise(names):
             followers[name].add(follower)
-    waits_for = Counter(name for each in followers.values() for name in each)
+    waits_for = Counter(name for follower in followers.values() for name in follower)
     free = [name for name in followers if not waits_for[name]]
     heapq.heapify(free)
     ordered = []
@@ -57,10 +60,10 @@ def _merge_lists(
     first: Sequence[Tree], second: Sequence[Tree], name_of: Callable[[Tree], str], merge: _Merge
 ) -> Sequence[Tree]:
     """Return the items of two lists; those of both are merged."""
-    items = {name_of(each): each for each in first}
-    for each in second:
-        name = name_of(each)
-        items[name] = merge(items[name], each) if name in items else each
+    items = {name_of(version): version for version in first}
+    for version in second:
+        name = name_of(version)
+        items[name] = merge(items[name], version) if name in items else version
     order = merge_order([[*map(name_of, first)], [*map(name_of, second)]])
     return [items[name] for name in order]
 
@@ -85,9 +88,9 @@ def _merge_resource(first: Tree, second: Tree) -> Tree:
         return first
     verbs = sorted({*first["verbs"], *second["verbs"]})
     subresources = {
-        each["subresource"]: each
+        subresource["subresource"]: subresource
         for resource in (first, second)
-        for each in resource.get("subresources") or ()
+        for subresource in resource.get("subresources") or ()
     }
     merged = first | {"verbs": verbs}
     if subresources:

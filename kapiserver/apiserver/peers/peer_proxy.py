@@ -45,7 +45,7 @@ class PeerProxy:
     def that_serve(self, version: GroupVersion, resource: str) -> Sequence[str]:
         """Return the identities of the peers that serve a resource."""
         key = (version, resource)
-        return [peer for peer, each in self.served.items() if key in each.resources]
+        return [peer for peer, resources in self.served.items() if key in resources.resources]
 
     def with_groups_of_peers(self, own_groups: Sequence[Tree]) -> Sequence[Tree]:
         """Return the groups of this server and those of its peers, for aggregated discovery."""

@@ -52,7 +52,7 @@ def peer_resources(documents: Iterable[Tree]) -> PeerResources:
 
 def without_versions(peer: PeerResources, excluded: Set[GroupVersion]) -> PeerResources:
     """Return what a peer serves without some versions."""
-    resources = frozenset(each for each in peer.resources if each[0] not in excluded)
+    resources = frozenset(resource for resource in peer.resources if resource[0] not in excluded)
     if len(resources) == len(peer.resources):
         return peer
     groups = []

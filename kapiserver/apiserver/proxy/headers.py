@@ -134,7 +134,7 @@ def returned_headers(
             of_body.setdefault(lower, value)
     if connection := of_body.get(b"connection"):
         named = _named(header_text(connection))
-        others = [each for each in others if each[0].lower() not in named]
+        others = [other for other in others if other[0].lower() not in named]
     length = of_body.get(b"content-length", b"")
     return ReturnedHeaders(
         others,
@@ -151,7 +151,9 @@ def _named(connection: str) -> set[str]:
 
 def header(headers: Iterable[tuple[str, str]], name: str) -> str:
     """Return the first header of a name, or ""."""
-    return next((value for each, value in headers if each.lower() == name.lower()), "")
+    return next(
+        (value for header_name, value in headers if header_name.lower() == name.lower()), ""
+    )
 
 
 def _sendable(value: str) -> str:

@@ -101,7 +101,7 @@ def _node_address(node: Tree, types: Iterable[str]) -> str:
             if address.get("type") == type_:
                 return _checked_host(address.get("address") or "")
     known_addresses = " ".join(
-        f"{{{each.get('type')} {each.get('address')}}}" for each in addresses
+        f"{{{address.get('type')} {address.get('address')}}}" for address in addresses
     )
     raise UnclassifiedError(f"no preferred addresses found; known addresses: [{known_addresses}]")
 

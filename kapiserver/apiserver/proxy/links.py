@@ -145,7 +145,7 @@ def _split(url: str) -> SplitResult:
     """Return the parts of a URL. Raises ValueError for what Go's url.Parse refuses."""
     if _BAD_ESCAPE.search(url.partition("?")[0]):
         raise ValueError("invalid URL escape")
-    if any(each < " " or each == "\x7f" for each in url):
+    if any(letter < " " or letter == "\x7f" for letter in url):
         raise ValueError("net/url: invalid control character in URL")
     parts = urlsplit(url)
     _ = parts.port  # raises ValueError

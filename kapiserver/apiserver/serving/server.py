@@ -131,7 +131,10 @@ class HttpServer:
         `watch_seconds`, and while the requests in flight finish within `seconds`. Connections close
         after each response."""
         await asyncio.gather(
-            *(each.listener.finish_requests(seconds, watch_seconds) for each in self._endpoints)
+            *(
+                endpoint.listener.finish_requests(seconds, watch_seconds)
+                for endpoint in self._endpoints
+            )
         )
 
     async def drain(self, seconds: float, watch_seconds: float = 0.0) -> None:

@@ -59,7 +59,7 @@ def websocket_protocol(headers: Mapping[str, str], spoken: Collection[str]) -> s
     """Return the subprotocol to speak; "" if the client offers none. Raises BadRequest if the
     server speaks none of those that the client offers."""
     offered = subprotocols(headers)
-    protocol = next((each for each in offered if each in spoken), "")
+    protocol = next((protocol for protocol in offered if protocol in spoken), "")
     if offered and not protocol:
         raise BadRequest(f"none of the subprotocols is supported: {', '.join(offered)}")
     return protocol
@@ -69,7 +69,7 @@ def spdy_protocol(headers: Mapping[str, str], spoken: Collection[str]) -> str:
     """Return the protocol of streams to speak; "" if the client offers none. Raises Forbidden if
     the server speaks none of those that the client offers."""
     offered = _offered_stream_protocols(headers)
-    protocol = next((each for each in offered if each in spoken), "")
+    protocol = next((protocol for protocol in offered if protocol in spoken), "")
     if offered and not protocol:
         raise Forbidden(
             f"unable to upgrade: unable to negotiate protocol: client supports {offered}, "
@@ -81,7 +81,7 @@ def spdy_protocol(headers: Mapping[str, str], spoken: Collection[str]) -> str:
 def _offered_stream_protocols(headers: Mapping[str, str]) -> list[str]:
     """Return the protocols in all headers of that name; a client may send one header for each."""
     values = [value for name, value in headers.items() if name.lower() == STREAM_PROTOCOLS.lower()]
-    protocols = (each.strip() for value in values for each in value.split(","))
+    protocols = (part.strip() for value in values for part in value.split(","))
     return [protocol for protocol in protocols if protocol]
 
 

@@ -120,13 +120,13 @@ class Tracer:
                 kind=SpanKind.SERVER, attributes=_attributes(request), status=_status(request),
             )
         )  # fmt: skip
-        for each in (*trace.spans, *_stream_spans(trace, ended)):
-            parent_id = context.span_id if each.parent is None else _identify(each.parent)
-            _identify(each)
-            self._processor.on_end(self._readable(context, each, parent_id, name=_name(each)))
+        for span in (*trace.spans, *_stream_spans(trace, ended)):
+            parent_id = context.span_id if span.parent is None else _identify(span.parent)
+            _identify(span)
+            self._processor.on_end(self._readable(context, span, parent_id, name=_name(span)))
 
     def _readable(
-        self, context: TraceContext, each: Span, parent_id: int, **options: Any
+        self, context: TraceContext, span: Span, parent_id: int, **options: Any
     ) -> ReadableSpan:
         """Return a span as the SDK exports it."""
         from opentelemetry.sdk.trace import ReadableSpan
@@ -134,35 +134,35 @@ class Tracer:
         from opentelemetry.trace import SpanContext, TraceFlags
 
         epoch = time.time() - time.perf_counter()
-        options.setdefault("attributes", each.attributes)
+        options.setdefault("attributes", span.attributes)
         return ReadableSpan(
-            context=SpanContext(context.trace_id, each.id, False, TraceFlags(TraceFlags.SAMPLED)),
+            context=SpanContext(context.trace_id, span.id, False, TraceFlags(TraceFlags.SAMPLED)),
             parent=SpanContext(context.trace_id, parent_id, False) if parent_id else None,
             resource=self._resource,
             instrumentation_scope=InstrumentationScope(_SCOPE),
-            start_time=round((each.start + epoch) * 1e9),
-            end_time=round((each.end + epoch) * 1e9),
+            start_time=round((span.start + epoch) * 1e9),
+            end_time=round((span.end + epoch) * 1e9),
             **options,
         )
 
 
 def _stream_spans(trace: Trace, ended: float) -> Iterator[Span]:
     """Yield the span of the events of a watch, which ends with the request."""
-    for each in trace.spans:
-        if each.name == "cacher.Watch":
-            yield Span("WatchServer.HandleHTTP", each.end, ended, each.parent)
+    for span in trace.spans:
+        if span.name == "cacher.Watch":
+            yield Span("WatchServer.HandleHTTP", span.end, ended, span.parent)
 
 
-def _identify(each: Span) -> int:
+def _identify(span: Span) -> int:
     """Return the identifier of a span, which it gets if it has none."""
-    each.id = each.id or new_span_id()
-    return each.id
+    span.id = span.id or new_span_id()
+    return span.id
 
 
-def _name(each: Span) -> str:
-    if each.name == "etcd" and each.attributes is not None:
-        return _ETCD_NAMES[each.attributes["operation"]]
-    return _NAMES.get(each.name, each.name)
+def _name(span: Span) -> str:
+    if span.name == "etcd" and span.attributes is not None:
+        return _ETCD_NAMES[span.attributes["operation"]]
+    return _NAMES.get(span.name, span.name)
 
 
 def _name_of_request(request: Request) -> str:

@@ -82,7 +82,9 @@ def _environment(
         if authorities:
             spec["cluster"]["certificate-authority-data"] = base64.b64encode(authorities).decode()
     info = {"kind": "ExecCredential", "apiVersion": plugin["apiVersion"], "spec": spec}
-    variables = {each["name"]: each.get("value") or "" for each in plugin.get("env") or ()}
+    variables = {
+        variable["name"]: variable.get("value") or "" for variable in plugin.get("env") or ()
+    }
     return variables | {"KUBERNETES_EXEC_INFO": orjson.dumps(info).decode()}
 
 

@@ -302,8 +302,8 @@ def read_users(file: FilePath, *, purpose: str) -> tuple[Mapping[str, ClientCred
         default=_KIND,
     )  # fmt: skip
     users = {
-        each.get("name") or "": ClientCredentials(each.get("user") or {}, file.parent)
-        for each in tree.get("users") or ()
+        entry.get("name") or "": ClientCredentials(entry.get("user") or {}, file.parent)
+        for entry in tree.get("users") or ()
     }
     return users, _context_of(tree).get("user") or ""
 
@@ -313,9 +313,9 @@ def _context_of(tree: Tree) -> Tree:
 
 
 def _named(tree: Tree, plural: str, singular: str, name: str | None) -> Tree | None:
-    for each in tree.get(plural) or ():
-        if each.get("name") == name and name:
-            return each.get(singular) or {}
+    for entry in tree.get(plural) or ():
+        if entry.get("name") == name and name:
+            return entry.get(singular) or {}
     return None
 
 
@@ -339,8 +339,8 @@ def _errors(tree: Tree, *, plugins: bool) -> Iterator[FieldError]:
 
 
 def _user_list_errors(tree: Tree) -> Iterator[FieldError]:
-    for each in tree.get("users") or ():
-        yield from _user_errors(each.get("user") or {}, each.get("name") or "")
+    for entry in tree.get("users") or ():
+        yield from _user_errors(entry.get("user") or {}, entry.get("name") or "")
 
 
 def _user_errors(user: Tree, user_name: str, *, plugins: bool = False) -> Iterator[FieldError]:

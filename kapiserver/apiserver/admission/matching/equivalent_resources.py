@@ -61,11 +61,13 @@ def _variants(scheme: Scheme, target: Target) -> Iterator[tuple[Resource, GroupV
 
 
 def _serves(resource: Resource, subresource: str) -> bool:
-    return not subresource or any(each.name == subresource for each in resource.subresources)
+    return not subresource or any(
+        declared.name == subresource for declared in resource.subresources
+    )
 
 
 def _kind(resource: Resource, version: GroupVersion, subresource: str) -> GroupVersionKind:
-    for each in resource.subresources:
-        if each.name == subresource and each.kind is not None:
-            return each.kind
+    for declared in resource.subresources:
+        if declared.name == subresource and declared.kind is not None:
+            return declared.kind
     return version.with_kind(resource.kind)

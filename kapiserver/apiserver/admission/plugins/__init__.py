@@ -431,15 +431,18 @@ class AdmissionPlugins:
         seconds = self._metrics.admission_seconds
         admit: list[AdmissionStep] = []
         validate: list[AdmissionStep] = []
-        for name, each in hooks:
+        for name, plugin_hooks in hooks:
             for steps, hook, type_ in (
-                (admit, each.admit, "admit"),
-                (validate, each.validate, "validate"),
+                (admit, plugin_hooks.admit, "admit"),
+                (validate, plugin_hooks.validate, "validate"),
             ):
                 if hook is not None:
                     labels = AdmissionLabels(name, type_, operation, "false")
                     step = AdmissionStep(
-                        hook=hook, is_idle=each.is_idle, labels=labels, admitted=seconds.of(labels)
+                        hook=hook,
+                        is_idle=plugin_hooks.is_idle,
+                        labels=labels,
+                        admitted=seconds.of(labels),
                     )
                     steps.append(step)
         rules = resource_rules(resource) if operation in WRITE else ResourceRules()

@@ -43,7 +43,7 @@ def _add_tolerations(spec: Tree) -> None:
     for name in sorted(names):
         toleration = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
         matching_indices = [
-            index for index, each in enumerate(tolerations) if _is_same(each, toleration)
+            index for index, present in enumerate(tolerations) if _is_same(present, toleration)
         ]
         for index in matching_indices:
             tolerations[index] = dict(toleration)

@@ -82,11 +82,11 @@ class MutatingAdmissionPolicy(PolicyPlugin[MutatingEvaluator]):
             match = await policy_match(server, attributes, objects, candidate, refusals)
             if match is not None and await _is_convertible(match, objects, refusals):
                 invocations += [
-                    _Invocation(match.policy, match.variant, binding, each)
+                    _Invocation(match.policy, match.variant, binding, param)
                     for binding, params in match.bindings
-                    for each in params
+                    for param in params
                 ]
-        denials = [Denial(each.policy, each.binding, str(each)) for each in refusals]
+        denials = [Denial(refusal.policy, refusal.binding, str(refusal)) for refusal in refusals]
         write = _Write(server, attributes, objects, denials)
         try:
             for invocation in invocations:

@@ -200,7 +200,7 @@ async def _node(
                 f"node {quote(node)} is not allowed to update configSource to a new non-nil "
                 "configSource"
             )
-        taints = [value_at(each, "spec", "taints") or [] for each in (old, new)]
+        taints = [value_at(obj, "spec", "taints") or [] for obj in (old, new)]
         if taints[0] != taints[1]:
             raise attributes.forbidden(f"node {quote(node)} is not allowed to modify taints")
     if labels := _forbidden_labels(_labels(old), _labels(new)):
@@ -231,7 +231,7 @@ def _is_forbidden(label: str) -> bool:
         return True
     if not (_is_within(domain, "kubernetes.io") or _is_within(domain, "k8s.io")):
         return False
-    allowed = any(_is_within(domain, each) for each in _KUBELET_DOMAINS)
+    allowed = any(_is_within(domain, kubelet_domain) for kubelet_domain in _KUBELET_DOMAINS)
     return not (allowed or label in _KUBELET_LABELS)
 
 

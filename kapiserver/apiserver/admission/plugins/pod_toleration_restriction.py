@@ -81,7 +81,7 @@ class PodTolerationRestriction:
             return
         allowed = await self._tolerations(server, attributes, WHITELIST_ANNOTATION, self._whitelist)
         if allowed and not all(
-            any(_covers(each, toleration) for each in allowed) for toleration in tolerations
+            any(_covers(covering, toleration) for covering in allowed) for toleration in tolerations
         ):
             raise attributes.forbidden(
                 "pod tolerations (possibly merged with namespace default tolerations) conflict "
@@ -118,9 +118,9 @@ def _merge(first: Sequence[Tree], second: Sequence[Tree]) -> list[Tree]:
     merged: list[Tree] = []
     tolerations = [*first, *second]
     for index, toleration in enumerate(tolerations):
-        is_covered = any(_covers(each, toleration) for each in merged) or any(
-            not _is_equal(each, toleration) and _covers(each, toleration)
-            for each in tolerations[index + 1 :]
+        is_covered = any(_covers(covering, toleration) for covering in merged) or any(
+            not _is_equal(covering, toleration) and _covers(covering, toleration)
+            for covering in tolerations[index + 1 :]
         )
         if not is_covered:
             merged.append(dict(toleration))

@@ -57,7 +57,9 @@ def _kinds_of_rule(scheme: Scheme, rule: Tree) -> Iterator[GroupVersionKind]:
     groups, versions = rule.get("apiGroups") or (), rule.get("apiVersions") or ()
     if any("*" in text for text in (*groups, *versions)):
         return
-    resources = [each for each in rule.get("resources") or () if not set("*/") & set(each)]
+    resources = [
+        resource for resource in rule.get("resources") or () if not set("*/") & set(resource)
+    ]
     for group in sorted(groups):
         for version in sorted(versions):
             for resource in sorted(resources):

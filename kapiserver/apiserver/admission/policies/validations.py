@@ -71,18 +71,21 @@ class ValidatingEvaluator:
         self._composition = composition = Composition(spec)
         self._validations = tuple(
             _Validation(
-                composition.compile(each["expression"], (e.BOOL,)),
-                composition.compile(each["messageExpression"], (e.STRING,), authorizer=False)
-                if each.get("messageExpression")
+                composition.compile(validation["expression"], (e.BOOL,)),
+                composition.compile(validation["messageExpression"], (e.STRING,), authorizer=False)
+                if validation.get("messageExpression")
                 else None,
-                each.get("message") or "",
-                each.get("reason") or "Invalid",
+                validation.get("message") or "",
+                validation.get("reason") or "Invalid",
             )
-            for each in spec.get("validations") or ()
+            for validation in spec.get("validations") or ()
         )
         self._annotations = tuple(
-            (each["key"], composition.compile(each["valueExpression"].strip(), e.STRING_OR_NULL))
-            for each in spec.get("auditAnnotations") or ()
+            (
+                audit_annotation["key"],
+                composition.compile(audit_annotation["valueExpression"].strip(), e.STRING_OR_NULL),
+            )
+            for audit_annotation in spec.get("auditAnnotations") or ()
         )
         self.names = composition.names(self._expressions())
         """The variables that the expressions use."""

@@ -197,7 +197,11 @@ class JwtAuthenticator(ManagedAuthenticator):
         anonymous = self._tree.get("anonymous")
         if anonymous is not None:
             conditions = anonymous.get("conditions")
-            paths = frozenset(each.get("path") or "" for each in conditions) if conditions else None
+            paths = (
+                frozenset(condition.get("path") or "" for condition in conditions)
+                if conditions
+                else None
+            )
             self._anonymous.configure(enabled=anonymous.get("enabled") or False, paths=paths)
 
     async def authenticate_token(

@@ -74,10 +74,10 @@ class ClaimMapper:
             return ()
         groups = claims[claim]
         groups = [groups] if isinstance(groups, str) else groups
-        if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
+        if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
             raise InvalidCredentials(f'oidc: parse groups claim "{claim}": no list of strings')
         prefix = mapping.get("prefix") or ""
-        return tuple(f"{prefix}{each}" for each in groups)
+        return tuple(f"{prefix}{group}" for group in groups)
 
     def _uid(self, claims: Tree) -> str:
         mapping = self._mappings.get("uid") or {}
@@ -132,7 +132,7 @@ def _texts(value: Any, expression: str) -> tuple[str, ...]:
     """Return the strings that an expression yields: those of a list, one, or none for null. Empty
     strings are left out."""
     values = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(values, list | tuple) or not all(isinstance(each, str) for each in values):
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
         text = "expression must return a string or a list of strings"
         raise InvalidCredentials(f"oidc: error evaluating {expression}: {text}")
     return tuple(filter(None, values))
@@ -141,9 +141,9 @@ def _texts(value: Any, expression: str) -> tuple[str, ...]:
 def _with_cel_numbers(value: Any) -> Any:
     """Return a value whose integers fit in 64 bits; larger ones become floats, as in Go."""
     if isinstance(value, dict):
-        return {name: _with_cel_numbers(each) for name, each in value.items()}
+        return {name: _with_cel_numbers(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_cel_numbers(each) for each in value]
+        return [_with_cel_numbers(item) for item in value]
     if isinstance(value, int) and not -_INT64 <= value < _INT64:
         try:
             return float(value)

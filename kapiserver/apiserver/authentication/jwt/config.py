@@ -353,9 +353,9 @@ def _email_errors(mappings: Tree, rules: Sequence[Tree], path: Path) -> Iterator
     expressions = [
         username,
         *(rule.get("expression") or "" for rule in rules),
-        *(each.get("valueExpression") or "" for each in extra),
+        *(mapping.get("valueExpression") or "" for mapping in extra),
     ]
-    if not any(selects(each, "claims", "email_verified") for each in expressions):
+    if not any(selects(expression, "claims", "email_verified") for expression in expressions):
         yield invalid(
             path / "username" / "expression",
             username,

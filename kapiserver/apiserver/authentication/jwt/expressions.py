@@ -69,7 +69,7 @@ def _selects(node: Any, variable: str, name: str) -> bool:
     from kapiserver.api.cel import syntax
 
     if isinstance(node, list | tuple):
-        return any(_selects(each, variable, name) for each in node)
+        return any(_selects(child, variable, name) for child in node)
     if not isinstance(node, syntax.Node):
         return False
     if isinstance(node, syntax.Select) and node.field == name:

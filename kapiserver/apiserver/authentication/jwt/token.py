@@ -113,7 +113,7 @@ def audiences_of(claims: Mapping[str, Any]) -> frozenset[str]:
         return frozenset((audience,))
     if not isinstance(audience, list | tuple):
         return frozenset()
-    return frozenset(each for each in audience if isinstance(each, str))
+    return frozenset(name for name in audience if isinstance(name, str))
 
 
 def _parse(segment: str) -> dict[str, Any] | None:

@@ -112,7 +112,9 @@ class LegacyServiceAccountAuthenticator(ManagedAuthenticator):
         if account is None or is_terminating(account):
             raise InvalidCredentials(f"service account {namespace}/{name} has been deleted")
         await self._record_use(secret)
-        is_automatic = any(each.get("name") == secret_name for each in account.get("secrets") or ())
+        is_automatic = any(
+            reference.get("name") == secret_name for reference in account.get("secrets") or ()
+        )
         if labels_of(secret).get(INVALID_SINCE):
             if is_automatic:
                 self._metrics.legacy_uses.add("invalid")

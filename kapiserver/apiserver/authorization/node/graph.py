@@ -163,8 +163,8 @@ def _of_pod(pod: Tree) -> _Owner:
             CLAIMS: claim_names(pod),
             "resourceclaims": resource_claim_names(pod),
         }
-        for resource, each in names.items():
-            vertices.update(Vertex(resource, namespace, name) for name in each)
+        for resource, object_name in names.items():
+            vertices.update(Vertex(resource, namespace, name) for name in object_name)
     return _Owner(value_at(pod, "spec", "nodeName") or "", tuple(vertices))
 
 

@@ -117,8 +117,8 @@ def _path(options: Tree) -> str:
 def _pod_addresses(pod: Tree) -> Sequence[str]:
     """Return the addresses of a pod, the first one first."""
     status = pod.get("status") or {}
-    others = [each.get("ip") or "" for each in status.get("podIPs") or ()]
-    return list(dict.fromkeys(each for each in (status.get("podIP"), *others) if each))
+    others = [pod_ip.get("ip") or "" for pod_ip in status.get("podIPs") or ()]
+    return list(dict.fromkeys(address for address in (status.get("podIP"), *others) if address))
 
 
 def _first_port(pod: Tree) -> str:

@@ -143,7 +143,8 @@ def _authorization_webhooks(metrics: AuthorizationMetrics) -> Iterator[Family]:
     )
     conditions = "apiserver_authorization_match_condition"
     by_webhook = [
-        (("Webhook", name), each) for name, each in metrics.condition_seconds.values.items()
+        (("Webhook", name), histogram)
+        for name, histogram in metrics.condition_seconds.values.items()
     ]
     yield Family(
         name=f"{conditions}_evaluation_seconds",
@@ -162,5 +163,5 @@ def _authorization_webhooks(metrics: AuthorizationMetrics) -> Iterator[Family]:
             type="counter",
             text=f"{text[:-1]}, by authorization webhook.",
             labels=("type", "name"),
-            series=[(("Webhook", each), number) for each, number in counter.values.items()],
+            series=[(("Webhook", labels), number) for labels, number in counter.values.items()],
         )

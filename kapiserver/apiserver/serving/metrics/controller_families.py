@@ -81,14 +81,14 @@ def workqueue_families(metrics: WorkQueueMetrics) -> Iterator[Family]:
         type="gauge",
         text="Seconds that the reconciles that run now have taken together.",
         labels=labels,
-        series=[((name,), sum(each)) for name, each in seconds.items()],
+        series=[((name,), sum(observations)) for name, observations in seconds.items()],
     )
     yield Family(
         name="workqueue_longest_running_processor_seconds",
         type="gauge",
         text="Seconds that the longest of the reconciles that run now has taken.",
         labels=labels,
-        series=[((name,), max(each, default=0)) for name, each in seconds.items()],
+        series=[((name,), max(observations, default=0)) for name, observations in seconds.items()],
     )
 
 

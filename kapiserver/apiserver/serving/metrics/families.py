@@ -18,21 +18,27 @@ def numbers(
 ) -> Family:
     """Return a family of numbers whose labels are strings or tuples of strings; the label of a
     number without labels is not written."""
-    series = [(values_of(each) if labels else (), value) for each, value in counter.values.items()]
+    series = [
+        (values_of(label_values) if labels else (), value)
+        for label_values, value in counter.values.items()
+    ]
     return Family(name=name, type=type, text=text, labels=labels, series=series)
 
 
 def counts(name: str, text: str, labels: Sequence[str], histogram: Histogram[Any]) -> Family:
     """Return a family with the number of observations of a histogram."""
-    values = [(values_of(each), sum(seconds.counts)) for each, seconds in histogram.values.items()]
+    values = [
+        (values_of(label_values), sum(seconds.counts))
+        for label_values, seconds in histogram.values.items()
+    ]
     return Family(name=name, type="counter", text=text, labels=labels, series=values)
 
 
 def histogram(name: str, text: str, labels: Sequence[str], observed: Histogram[Any]) -> Family:
     """Return a family of histograms; the label of one without labels is not written."""
     series = [
-        (values_of(each) if labels else (), observations)
-        for each, observations in observed.values.items()
+        (values_of(label_values) if labels else (), observations)
+        for label_values, observations in observed.values.items()
     ]
     return Family(
         name=name,

@@ -117,7 +117,9 @@ def flow_control_families(flow_control: FlowControl, kinds: RequestKinds) -> Ite
     """Yield the families of priority and fairness."""
     flow_control.flush_usage()
     levels = list(flow_control.levels.values())
-    series = [(level, name, each) for level in levels for name, each in level.series.items()]
+    series = [
+        (level, name, flow_series) for level in levels for name, flow_series in level.series.items()
+    ]
     yield from _level_families(levels)
     yield Family(
         name=f"{_PREFIX}seat_fair_frac",
@@ -175,7 +177,9 @@ def _series_families(series: _Series) -> Iterator[Family]:
             type="counter" if kind == "counter" else "gauge",
             text=text,
             labels=(_LEVEL, _SCHEMA),
-            series=[((level.name, schema), number(each)) for level, schema, each in series],
+            series=[
+                ((level.name, schema), number(flow_series)) for level, schema, flow_series in series
+            ],
         )
     yield Family(
         name=f"{_PREFIX}rejected_requests_total",
@@ -184,8 +188,8 @@ def _series_families(series: _Series) -> Iterator[Family]:
         labels=(_LEVEL, _SCHEMA, "reason"),
         series=[
             ((level.name, schema, reason), count)
-            for level, schema, each in series
-            for reason, count in each.rejected.values.items()
+            for level, schema, flow_series in series
+            for reason, count in flow_series.rejected.values.items()
         ],
     )
 
@@ -194,13 +198,13 @@ def _series_histograms(series: _Series) -> Iterator[Family]:
     labels = (_LEVEL, _SCHEMA)
     executions: list[_Row] = []
     waits: list[_Row] = []
-    for level, schema, each in series:
+    for level, schema, flow_series in series:
         names = (level.name, schema)
-        executions.append(((*names, "regular"), each.execution_seconds))
-        executions.append(((*names, "watch"), each.watch_seconds))
+        executions.append(((*names, "regular"), flow_series.execution_seconds))
+        executions.append(((*names, "watch"), flow_series.watch_seconds))
         if not level.spec.is_exempt:
-            waits.append(((*names, "true"), _with_zeros(each.waits, each.dispatched)))
-            waits.append(((*names, "false"), each.failed_waits))
+            waits.append(((*names, "true"), _with_zeros(flow_series.waits, flow_series.dispatched)))
+            waits.append(((*names, "false"), flow_series.failed_waits))
     yield _histogram(
         "request_execution_seconds",
         "Seconds that requests executed; watches until they had started.",
@@ -220,8 +224,8 @@ def _series_histograms(series: _Series) -> Iterator[Family]:
         "Length of its queue, as each request saw it.",
         labels,
         [
-            ((level.name, schema), _with_ones(each.queue_lengths, _placed(each)))
-            for level, schema, each in series
+            ((level.name, schema), _with_ones(flow_series.queue_lengths, _placed(flow_series)))
+            for level, schema, flow_series in series
             if level.spec.queues
         ],
         QUEUE_LENGTHS,
@@ -231,8 +235,8 @@ def _series_histograms(series: _Series) -> Iterator[Family]:
         "Estimated seats of requests.",
         labels,
         [
-            ((level.name, schema), _with_ones(each.wide, _estimated(each)))
-            for level, schema, each in series
+            ((level.name, schema), _with_ones(flow_series.wide, _estimated(flow_series)))
+            for level, schema, flow_series in series
         ],
         SEATS,
     )
@@ -243,9 +247,11 @@ def _series_histograms(series: _Series) -> Iterator[Family]:
         [
             (
                 (level.name, schema),
-                _with_zeros(each.watches, each.writes + sum(each.watches.counts)),
+                _with_zeros(
+                    flow_series.watches, flow_series.writes + sum(flow_series.watches.counts)
+                ),
             )
-            for level, schema, each in series
+            for level, schema, flow_series in series
         ],
         WATCHES,
     )

@@ -24,8 +24,8 @@ def reload_families(
         labels=("status", *labels, "apiserver_id_hash"),
         series=[
             ((status, *names, server), count)
-            for names, each in reloads.items()
-            for status, count in each.counts.values.items()
+            for names, reload in reloads.items()
+            for status, count in reload.counts.values.items()
         ],
     )
     yield Family(
@@ -35,8 +35,8 @@ def reload_families(
         labels=("status", *labels, "apiserver_id_hash"),
         series=[
             ((status, *names, server), seconds)
-            for names, each in reloads.items()
-            for status, seconds in each.times.values.items()
+            for names, reload in reloads.items()
+            for status, seconds in reload.times.values.items()
         ],
     )
     yield Family(
@@ -44,7 +44,9 @@ def reload_families(
         type="gauge",
         text=f"The hash of {text} in force.",
         labels=(*labels, "apiserver_id_hash", "hash"),
-        series=[((*names, server, each.hash), 1) for names, each in reloads.items() if each.hash],
+        series=[
+            ((*names, server, reload.hash), 1) for names, reload in reloads.items() if reload.hash
+        ],
     )
 
 
@@ -58,8 +60,8 @@ def key_fetch_families(fetches: Mapping[str, Reloads]) -> Iterator[Family]:
         labels=("result", "jwt_issuer_hash", "apiserver_id_hash"),
         series=[
             ((result, issuer, server), seconds)
-            for issuer, each in fetches.items()
-            for result, seconds in each.times.values.items()
+            for issuer, fetch in fetches.items()
+            for result, seconds in fetch.times.values.items()
         ],
     )
     yield Family(
@@ -67,5 +69,7 @@ def key_fetch_families(fetches: Mapping[str, Reloads]) -> Iterator[Family]:
         type="gauge",
         text="The hash of the keys of an issuer that were fetched last.",
         labels=("jwt_issuer_hash", "apiserver_id_hash", "hash"),
-        series=[((issuer, server, each.hash), 1) for issuer, each in fetches.items() if each.hash],
+        series=[
+            ((issuer, server, fetch.hash), 1) for issuer, fetch in fetches.items() if fetch.hash
+        ],
     )

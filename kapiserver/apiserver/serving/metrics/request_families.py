@@ -121,7 +121,7 @@ class RequestFamilies:
             resource = self._server.scheme.resource(group_version, name)
         except NotRegistered:  # its definition is gone
             return None
-        if any(each.kind for each in resource.subresources if each.name == subresource):
+        if any(declared.kind for declared in resource.subresources if declared.name == subresource):
             return None
         return find_deprecation(resource, group_version)
 

@@ -207,11 +207,11 @@ class _Supervisor:
         worker.ready = True
         if self._all_ready:  # it was started again; the others serve already
             _send(worker, GO)
-        elif all(each.ready for each in self._workers):
+        elif all(worker.ready for worker in self._workers):
             self._all_ready = True
             self._service.ready(f"serving with {len(self._workers)} workers")
-            for each in self._workers:
-                _send(each, GO)
+            for other in self._workers:
+                _send(other, GO)
 
     def _check_process(self, worker: _Worker) -> None:
         """Reap a worker that has exited, and start it again when that is due."""

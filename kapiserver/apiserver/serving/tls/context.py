@@ -78,14 +78,17 @@ def server_context(
     signed by a CA in the `trusted` files or in `added`, a PEM text. `http2` offers HTTP/2 before
     HTTP/1.1. Raises ValueError for an unusable file or text."""
     context = _context(default, trusted, settings)
-    contexts = [_named_context(index, each, trusted, settings) for index, each in enumerate(named)]
+    contexts = [
+        _named_context(index, credentials, trusted, settings)
+        for index, credentials in enumerate(named)
+    ]
     if added:
-        for each in (context, *contexts):
-            _trust(each, added)
+        for ssl_context in (context, *contexts):
+            _trust(ssl_context, added)
     context.sni_callback = _choose_by_name(_by_name(named, contexts))
     # The context of a name negotiates the protocol with its own list.
-    for each in (context, *contexts):
-        each.set_alpn_protocols([HTTP2, HTTP1] if http2 else [HTTP1])
+    for ssl_context in (context, *contexts):
+        ssl_context.set_alpn_protocols([HTTP2, HTTP1] if http2 else [HTTP1])
     return context
 
 
@@ -141,10 +144,10 @@ def _by_name(
     and earlier certificates over later ones."""
     explicit: dict[str, ssl.SSLContext] = {}
     extracted: dict[str, ssl.SSLContext] = {}
-    for each, context in zip(named, contexts, strict=True):
-        for name in each.names:
+    for credentials, context in zip(named, contexts, strict=True):
+        for name in credentials.names:
             explicit.setdefault(name, context)
-        for name in () if each.names else certificate_names(each.pair.certificate):
+        for name in () if credentials.names else certificate_names(credentials.pair.certificate):
             extracted.setdefault(name, context)
     return extracted | explicit
 

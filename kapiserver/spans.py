@@ -131,19 +131,19 @@ class Trace(Struct, eq=False, gc=False):
         """Return the time during which a span of one of these names was open. Spans that overlap,
         as those of webhooks that are called at once, do not count twice."""
         total = covered = 0.0
-        spans = [each for each in self.spans if each.name in names]
+        spans = [span for span in self.spans if span.name in names]
         spans.sort(key=_start)
-        for each in spans:
-            if each.end > covered:
-                total += each.end - max(each.start, covered)
-                covered = each.end
+        for span in spans:
+            if span.end > covered:
+                total += span.end - max(span.start, covered)
+                covered = span.end
         if self._sums is not None:
             total += sum(self._sums.get(name, 0.0) for name in names)
         return total
 
     def seconds_by_name(self) -> dict[str, float]:
         """Return the time during which a span of each name was open."""
-        names = dict.fromkeys(each.name for each in self.spans) | dict.fromkeys(self._sums or ())
+        names = dict.fromkeys(span.name for span in self.spans) | dict.fromkeys(self._sums or ())
         return {name: self.seconds((name,)) for name in names}
 
 
@@ -153,8 +153,8 @@ _SPAN: ContextVar[Span | None] = ContextVar("SPAN", default=None)
 """The span that is open in the running task."""
 
 
-def _start(each: Span) -> float:
-    return each.start
+def _start(span: Span) -> float:
+    return span.start
 
 
 def span(name: str, attributes: Mapping[str, str] | None = None) -> Span:

@@ -471,7 +471,7 @@ class CustomKinds:
         definition = self._by_kind.get((group, kind))
         if definition is None and kind.endswith("List"):
             others = self._by_group.get(group, ())
-            return next((each for each in others if each.list_kind == kind), None)
+            return next((other for other in others if other.list_kind == kind), None)
         return definition
 
     def version_of(self, kind: GroupVersionKind) -> CustomVersion | None:

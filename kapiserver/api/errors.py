@@ -269,6 +269,6 @@ def drop_tracebacks(error: Exception) -> None:
     """
     unseen: list[BaseException] = [error]
     while unseen:
-        each = unseen.pop()
-        unseen += filter(None, (each.__cause__, each.__context__))
-        each.__traceback__ = each.__cause__ = each.__context__ = None
+        exception = unseen.pop()
+        unseen += filter(None, (exception.__cause__, exception.__context__))
+        exception.__traceback__ = exception.__cause__ = exception.__context__ = None

@@ -220,7 +220,11 @@ def deprecation_of(resource: Resource, version: GroupVersion) -> str:
 
 def find_deprecation(resource: Resource, version: GroupVersion) -> Deprecation | None:
     """Return the declaration of a deprecated version; None if it is not deprecated."""
-    versions = (each for each in resource.deprecations if each.version == version.version)
+    versions = (
+        deprecation
+        for deprecation in resource.deprecations
+        if deprecation.version == version.version
+    )
     return next(versions, None)
 
 

@@ -133,12 +133,14 @@ def go_label_selector(selector: Tree | None) -> str:
         return "nil"
     pairs = sorted((selector.get("matchLabels") or {}).items())
     labels = "".join(f"{name}: {value}," for name, value in pairs)
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.get('key') or ''},"
-        f"Operator:{each.get('operator') or ''},Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
+    expressions = "".join(map(_go_requirement, selector.get("matchExpressions") or ()))
     return (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
         f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
     )
+
+
+def _go_requirement(requirement: Tree) -> str:
+    key, operator = requirement.get("key") or "", requirement.get("operator") or ""
+    values = " ".join(requirement.get("values") or ())
+    return f"LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},"

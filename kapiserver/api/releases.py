@@ -174,9 +174,11 @@ def storage_version_at(resource: Resource, minor: int, compatible_minor: int) ->
         for version in versions
     }
     compatible = (
-        each for each in versions if "alpha" not in each and since[each] <= compatible_minor
+        version
+        for version in versions
+        if "alpha" not in version and since[version] <= compatible_minor
     )
-    served = (each for each in versions if since[each] <= minor)
+    served = (version for version in versions if since[version] <= minor)
     return next(compatible, None) or next(served, resource.storage_version)
 
 
@@ -189,8 +191,8 @@ def stored_compatibly(
         return resources
     minor = NEWEST_MINOR if minor is None else minor
     return tuple(
-        replace(each, storage_version=storage_version_at(each, minor, compatible_minor))
-        for each in resources
+        replace(resource, storage_version=storage_version_at(resource, minor, compatible_minor))
+        for resource in resources
     )
 
 

@@ -77,15 +77,15 @@ def as_text(report: Report) -> str:
     heads = ("WORK", "PER S", "P50 MS", "P90 MS", "P99 MS", "SERVER US", "FAILURES")
     rows = [heads] + [
         (
-            each.work,
-            f"{each.per_second:,.0f}",
-            f"{each.p50_ms:,.1f}",
-            f"{each.p90_ms:,.1f}",
-            f"{each.p99_ms:,.1f}",
-            "-" if each.server_us is None else f"{each.server_us:,.0f}",
-            f"{each.failures}",
+            figure.work,
+            f"{figure.per_second:,.0f}",
+            f"{figure.p50_ms:,.1f}",
+            f"{figure.p90_ms:,.1f}",
+            f"{figure.p99_ms:,.1f}",
+            "-" if figure.server_us is None else f"{figure.server_us:,.0f}",
+            f"{figure.failures}",
         )
-        for each in report.figures
+        for figure in report.figures
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [f"{report.version}, {report.connections} connections"]

@@ -68,7 +68,9 @@ async def check_reads(reads: Iterable[Read], options: CheckOptions) -> list[Find
             run = Run(server, options)
             await run.check(manifests)
         findings += locate(run.problems)
-    documents = {id(each.document): each.document for each in manifests if each.document}
+    documents = {
+        id(manifest.document): manifest.document for manifest in manifests if manifest.document
+    }
     findings = without_silenced(findings, documents.values(), options.file_rules)
     return _in_order(findings, reads)
 

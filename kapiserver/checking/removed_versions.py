@@ -89,7 +89,12 @@ def removal_of(scheme: Scheme, version: str, kind: str, minor: int) -> str:
         removed_in, replacement = earlier
     else:
         removed_in = max(
-            (each for each in _minors(version, kind, "removed") if each <= minor), default=0
+            (
+                removed_minor
+                for removed_minor in _minors(version, kind, "removed")
+                if removed_minor <= minor
+            ),
+            default=0,
         )
         replacement = _served_version(scheme, version, kind)
     if not removed_in:
@@ -99,7 +104,10 @@ def removal_of(scheme: Scheme, version: str, kind: str, minor: int) -> str:
 
 def introduction_of(version: str, kind: str, minor: int) -> str:
     """Return which release after 1.x is the first to serve the version of a kind; "" if none is."""
-    later = min((each for each in _minors(version, kind, "added") if each > minor), default=0)
+    later = min(
+        (added_minor for added_minor in _minors(version, kind, "added") if added_minor > minor),
+        default=0,
+    )
     return f"Kubernetes 1.{later} is the first to serve it" if later else ""
 
 

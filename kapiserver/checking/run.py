@@ -47,12 +47,12 @@ class Run:
         """Apply what the options have, then the other manifests; then look at what no server
         says."""
         options = self._options
-        before = {id(each) for each in (*options.cluster, *options.context, *options.against)}
+        before = {id(name) for name in (*options.cluster, *options.context, *options.against)}
         await self._load_cluster(options.cluster)
         await self._apply_all_before(options.context, reports=True)
         await self._apply_all_before(options.against, reports=False)
-        self._judges_pods = any(judges_pods(each.tree) for each in manifests)
-        await self._check_all([each for each in manifests if id(each) not in before])
+        self._judges_pods = any(judges_pods(manifest.tree) for manifest in manifests)
+        await self._check_all([manifest for manifest in manifests if id(manifest) not in before])
         async for manifest, problem in self._relations.problems():
             self._add(manifest, problem)
 
@@ -69,9 +69,9 @@ class Run:
 
     async def _load_cluster(self, reads: Sequence[Read]) -> None:
         """Store the objects of a cluster; its policies come last, they do not judge the others."""
-        manifests = [each for each in reads if isinstance(each, Manifest)]
-        policies = [each for each in manifests if each.tree["kind"] in _JUDGES]
-        others = [each for each in manifests if each.tree["kind"] not in _JUDGES]
+        manifests = [read for read in reads if isinstance(read, Manifest)]
+        policies = [manifest for manifest in manifests if manifest.tree["kind"] in _JUDGES]
+        others = [manifest for manifest in manifests if manifest.tree["kind"] not in _JUDGES]
         for group in (others, policies):
             for stage, settles in in_order(group):
                 for manifest in stage:
@@ -94,7 +94,7 @@ class Run:
 
         reports     whether what the server refuses is an error; else it is a warning
         """
-        for stage, settles in in_order(each for each in reads if isinstance(each, Manifest)):
+        for stage, settles in in_order(read for read in reads if isinstance(read, Manifest)):
             for manifest in stage:
                 await self._apply_before(manifest, reports=reports)
             if settles:
@@ -155,7 +155,7 @@ class Run:
         if not any(problem.severity == ERROR for problem in problems):
             said = {problem.rule for problem in problems}
             pod_problems = await self._pod_problems(tree, namespace)
-            self._add(manifest, *(each for each in pod_problems if each.rule not in said))
+            self._add(manifest, *(problem for problem in pod_problems if problem.rule not in said))
 
     def _resource(self, manifest: Manifest) -> Resource | None:
         """Return the resource of an object; note if it is not served."""
@@ -263,7 +263,7 @@ class Run:
     async def _note_lost_fields(self, definitions: Collection[Manifest]) -> None:
         """Warn of fields of the objects that are there, which the new definitions drop."""
         reads = (*self._options.cluster, *self._options.against)
-        objects = [each.tree for each in reads if isinstance(each, Manifest)]
+        objects = [read.tree for read in reads if isinstance(read, Manifest)]
         for manifest in definitions:
             if not has_conversion_webhook(manifest.tree):
                 async for problem in lost_fields(self._server, manifest.tree, objects):

@@ -165,7 +165,9 @@ class CheckServer:
         obj = tree | {"metadata": metadata}
         try:
             stored = await self._store(objects, obj)
-            if tree.get("status") and any(each.name == "status" for each in resource.subresources):
+            if tree.get("status") and any(
+                subresource.name == "status" for subresource in resource.subresources
+            ):
                 await objects.update(stored | {"status": tree["status"]}, subresource="status")
         except StatusError as error:
             return Outcome(status=error.status)
@@ -207,7 +209,7 @@ class CheckServer:
             await self._reader.resource(version, name, namespace=namespace).list()
             for version, name in _POD_MAKERS
         ]
-        return [item for each in lists for item in each["items"]]
+        return [item for page in lists for item in page["items"]]
 
     async def remove_webhooks(self) -> None:
         """Remove the webhooks that a recording has."""

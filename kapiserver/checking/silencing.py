@@ -95,5 +95,5 @@ def _comments_of(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
         match = _COMMENT.search(line)
         if match is not None:
             rules = _SEPARATORS.split(match[1])
-            for each in range(len(lines)) if is_head else (number, number + 1):
-                yield each, rules
+            for line_number in range(len(lines)) if is_head else (number, number + 1):
+                yield line_number, rules

@@ -333,7 +333,9 @@ def _with_finalizer(tree: Tree) -> Tree:
 
 
 def _without_finalizer(tree: Tree) -> Tree:
-    metadata_of(tree)["finalizers"] = [each for each in finalizers_of(tree) if each != FINALIZER]
+    metadata_of(tree)["finalizers"] = [
+        finalizer for finalizer in finalizers_of(tree) if finalizer != FINALIZER
+    ]
     return tree
 
 

@@ -101,8 +101,10 @@ def is_strictly_typed(type_: type[Type]) -> bool:
         if any(isinstance(shape, Scalar) and shape.name in ("double", "any") for shape in shapes):
             return False
         nested = {shape.type for shape in shapes if isinstance(shape, Message)} - types
-        nested -= {each for each in nested if issubclass(each, _STRICT_SCALARS)}
-        if any(issubclass(each, ScalarType) for each in nested):
+        nested -= {
+            nested_type for nested_type in nested if issubclass(nested_type, _STRICT_SCALARS)
+        }
+        if any(issubclass(nested_type, ScalarType) for nested_type in nested):
             return False
         types |= nested
         pending += nested

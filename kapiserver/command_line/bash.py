@@ -106,10 +106,10 @@ def _values(command: Command) -> Iterator[str]:
 def _names(command: Command) -> Iterator[str]:
     """Yield what completes a word that is no flag: a subcommand, or a positional argument."""
     if command.subcommands:
-        names = " ".join(each.words[-1] for each in command.subcommands)
+        names = " ".join(subcommand.words[-1] for subcommand in command.subcommands)
         source = f"compgen -W '{names}' -- \"$cur\""
     else:
-        sources = [_source(each) for each in command.arguments if not each.flags]
+        sources = [_source(argument) for argument in command.arguments if not argument.flags]
         source = next(filter(None, sources), "")
     if source:
         yield f"    {_quoted(_key(command))}) COMPREPLY=($({source})) ;;"

@@ -82,8 +82,8 @@ def read_commands(
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
             subcommands += [
-                read_commands(each, (*words, name), helps.get(name, ""))
-                for name, each in action.choices.items()
+                read_commands(parser, (*words, name), helps.get(name, ""))
+                for name, parser in action.choices.items()
             ]
     return Command(
         words=words,

@@ -29,7 +29,7 @@ def fish_completion(root: Command) -> str:
     """Return the script."""
     commands = list(root.walk())
     return _SCRIPT.format(
-        commands=" ".join(_quoted(_key(each)) for each in commands if each.words),
+        commands=" ".join(_quoted(_key(command)) for command in commands if command.words),
         lines="\n".join(line for command in commands for line in _lines(command)),
     )
 
@@ -41,8 +41,8 @@ def _key(command: Command) -> str:
 def _lines(command: Command) -> Iterator[str]:
     condition = f'__kapiserver_at "{_key(command)}"'
     begin = f"complete -c kapiserver -n {_quoted(condition)}"
-    for each in command.subcommands:
-        yield f"{begin} -a {each.words[-1]} -d {_quoted(each.summary)}"
+    for subcommand in command.subcommands:
+        yield f"{begin} -a {subcommand.words[-1]} -d {_quoted(subcommand.summary)}"
     for argument in command.arguments:
         names = [
             f"-l {flag.removeprefix('--')}" if flag.startswith("--") else f"-s {flag[1:]}"

@@ -69,7 +69,7 @@ def _section(command: Command, shown: set[tuple[str, ...]]) -> Iterator[str]:
         yield ".PP"
         yield _escaped(command.epilog)
     for group in command.groups:
-        flags = tuple(flag for each in group.arguments for flag in each.flags)
+        flags = tuple(flag for argument in group.arguments for flag in argument.flags)
         if group.title and flags in shown:
             continue
         shown.add(flags)

@@ -46,7 +46,7 @@ _REST = """\
 
 def zsh_completion(root: Command) -> str:
     """Return the script."""
-    return _SCRIPT.format(functions="\n".join(_function(each) for each in root.walk()))
+    return _SCRIPT.format(functions="\n".join(_function(node) for node in root.walk()))
 
 
 def _name(command: Command) -> str:
@@ -59,11 +59,12 @@ def _function(command: Command) -> str:
     if command.subcommands:
         rest = _REST.format(
             names="\n".join(
-                f"            '{each.words[-1]}:{_escaped(each.summary)}'"
-                for each in command.subcommands
+                f"            '{subcommand.words[-1]}:{_escaped(subcommand.summary)}'"
+                for subcommand in command.subcommands
             ),
             branches="\n".join(
-                f"        {each.words[-1]}) {_name(each)} ;;" for each in command.subcommands
+                f"        {subcommand.words[-1]}) {_name(subcommand)} ;;"
+                for subcommand in command.subcommands
             ),
         )
     return _FUNCTION.format(

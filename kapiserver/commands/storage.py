@@ -192,12 +192,12 @@ def _copy(options: argparse.Namespace) -> int:
     if not backend_of(options.target).durable:
         raise ValueError(f"{options.target} is gone when this command ends: name another store")
     result = asyncio.run(_copy_stores(options))
-    differing = [each for each in result.comparisons if not each.is_equal]
-    width = max((len(each.resource) for each in result.comparisons), default=0)
-    for each in result.comparisons:
-        note = "" if each.is_equal else f"  DIFFERS: {each.target[0]} in the target"
-        _print(f"{each.resource:{width}}  {each.source[0]:>8}{note}")
-    total = sum(each.source[0] for each in result.comparisons)
+    differing = [comparison for comparison in result.comparisons if not comparison.is_equal]
+    width = max((len(comparison.resource) for comparison in result.comparisons), default=0)
+    for comparison in result.comparisons:
+        note = "" if comparison.is_equal else f"  DIFFERS: {comparison.target[0]} in the target"
+        _print(f"{comparison.resource:{width}}  {comparison.source[0]:>8}{note}")
+    total = sum(comparison.source[0] for comparison in result.comparisons)
     revisions = "kept" if result.keeps_revisions else "counted anew by the target"
     _print(f"{total} objects at revision {result.revision}; revisions are {revisions}")
     return DAMAGED if differing else 0

@@ -34,19 +34,19 @@ class Webhook(NamedTuple):
 def _webhooks(server: RemoteServer) -> Iterator[Webhook]:
     """Yield the webhooks of admission and of conversion."""
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        for each in server.items(f"{_ADMISSION}/{kind.lower()}s"):
-            for webhook in each.get("webhooks") or ():
+        for tree in server.items(f"{_ADMISSION}/{kind.lower()}s"):
+            for webhook in tree.get("webhooks") or ():
                 is_needed = webhook.get("failurePolicy", "Fail") == "Fail"
                 yield Webhook(
-                    f"webhook {webhook['name']} of {kind} {each['metadata']['name']}",
+                    f"webhook {webhook['name']} of {kind} {tree['metadata']['name']}",
                     webhook["clientConfig"],
                     ERROR if is_needed else WARNING,
                 )
-    for each in server.items(_DEFINITIONS):
-        conversion = each["spec"].get("conversion") or {}
+    for tree in server.items(_DEFINITIONS):
+        conversion = tree["spec"].get("conversion") or {}
         config = (conversion.get("webhook") or {}).get("clientConfig")
         if config:
-            about = f"conversion webhook of CustomResourceDefinition {each['metadata']['name']}"
+            about = f"conversion webhook of CustomResourceDefinition {tree['metadata']['name']}"
             yield Webhook(about, config, ERROR)
 
 
@@ -103,8 +103,8 @@ def _url_problem(config: Tree) -> str:
 def expiring_bundles(server: RemoteServer) -> Iterator[Problem]:
     """Look at the dates of the CAs of webhooks and APIServices."""
     bundles = [(webhook.about, webhook.config) for webhook in _webhooks(server)]
-    for each in server.items(_API_SERVICES):
-        bundles.append((f"APIService {each['metadata']['name']}", each["spec"]))
+    for tree in server.items(_API_SERVICES):
+        bundles.append((f"APIService {tree['metadata']['name']}", tree["spec"]))
     for about, config in bundles:
         for certificate in load_certificates(decode_bundle(config)):
             yield from expiry(certificate, f"caBundle of {about}", server.now, "replace the CA")
@@ -133,12 +133,12 @@ def failed_webhooks(server: RemoteServer) -> Iterator[Problem]:
 
 def unavailable_services(server: RemoteServer) -> Iterator[Problem]:
     """Look at the condition Available of APIServices."""
-    for each in server.items(_API_SERVICES):
-        for condition in (each.get("status") or {}).get("conditions") or ():
+    for tree in server.items(_API_SERVICES):
+        for condition in (tree.get("status") or {}).get("conditions") or ():
             if condition.get("type") == "Available" and condition.get("status") != "True":
                 yield Problem(
                     severity=ERROR,
-                    about=f"APIService {each['metadata']['name']}",
+                    about=f"APIService {tree['metadata']['name']}",
                     message=f"is down ({condition.get('reason')}): {condition.get('message')}; "
                     "discovery is incomplete, and namespaces cannot be deleted",
                     remedy="start the extension API server, or delete the APIService",
@@ -147,9 +147,9 @@ def unavailable_services(server: RemoteServer) -> Iterator[Problem]:
 
 def bad_definitions(server: RemoteServer) -> Iterator[Problem]:
     """Look at the conditions and the stored versions of definitions."""
-    for each in server.items(_DEFINITIONS):
-        about = f"CustomResourceDefinition {each['metadata']['name']}"
-        status = each.get("status") or {}
+    for tree in server.items(_DEFINITIONS):
+        about = f"CustomResourceDefinition {tree['metadata']['name']}"
+        status = tree.get("status") or {}
         for condition in status.get("conditions") or ():
             kind, value = condition.get("type"), condition.get("status")
             if (kind, value) in (("NamesAccepted", "False"), ("NonStructuralSchema", "True")):
@@ -159,7 +159,7 @@ def bad_definitions(server: RemoteServer) -> Iterator[Problem]:
                     message=f"{kind}={value}: {condition.get('message')}",
                     remedy="mend the definition",
                 )
-        stored = [version["name"] for version in each["spec"]["versions"] if version["storage"]]
+        stored = [version["name"] for version in tree["spec"]["versions"] if version["storage"]]
         old = [name for name in status.get("storedVersions") or () if name not in stored]
         if old:
             yield Problem(

@@ -164,8 +164,8 @@ class Work:
             return await first
         try:
             async with asyncio.TaskGroup() as group:
-                for each in (first, *more_runs):
-                    group.create_task(each)
+                for run in (first, *more_runs):
+                    group.create_task(run)
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
 

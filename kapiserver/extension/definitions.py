@@ -24,7 +24,7 @@ def resources_of(module: ModuleType) -> list[Resource[Any]]:
     resources: dict[str, Resource[Any]] = {}
     for value in vars(module).values():
         members = value.resources if isinstance(value, ApiServer) else (value,)
-        resources |= {each.name: each for each in members if isinstance(each, Resource)}
+        resources |= {member.name: member for member in members if isinstance(member, Resource)}
     return [resources[name] for name in sorted(resources)]
 
 

@@ -46,8 +46,8 @@ class DelegatedAccess(Access):
         """End background work and close connections. Idempotent."""
         if self._trust is not None:
             await self._trust.stop()
-        for each in self._reviewers:
-            await each.stop()
+        for reviewer in self._reviewers:
+            await reviewer.stop()
 
     def _front_proxies(self, config: Config, clock: Clock) -> Sequence[Authenticator]:
         own = super()._front_proxies(config, clock)

@@ -73,7 +73,7 @@ class FrontProxies:
 def _names(data: Tree, key: str) -> tuple[str, ...]:
     """Return a list of names, which is JSON in a text. Raises ValueError."""
     names = orjson.loads(data.get(key) or "[]")
-    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{key} is no list of strings")
     return tuple(names)
 

@@ -133,7 +133,7 @@ class DeclaredVersion(CustomVersion):
 
     def has_same_schema(self, other: CustomVersion) -> bool:
         """Report whether another version needs no conversion."""
-        first, second = (self.declared.type_of(each.name) for each in (self, other))
+        first, second = (self.declared.type_of(version.name) for version in (self, other))
         return first is second
 
     def default(self, obj: Tree) -> None:

@@ -97,17 +97,19 @@ class _Builder:
         annotations: dict[str, Any] = {"metadata": ObjectMeta} if is_object else {}
         fields: dict[str, Any] = {"metadata": field(_METADATA)} if is_object else {}
         numbers = {_METADATA: "metadata"} if is_object else {}
-        for each in fields_of_class:
-            if is_object and each.encode_name in _NOT_DECLARED:
+        for declared in fields_of_class:
+            if is_object and declared.encode_name in _NOT_DECLARED:
                 continue
-            where = f"{path}.{each.encode_name}"
-            number = self._number(each.type, where)
+            where = f"{path}.{declared.encode_name}"
+            number = self._number(declared.type, where)
             if number in numbers:
                 raise UnusableType(where, f"{numbers[number]} has the number {number}, too")
             if number:
-                numbers[number] = each.encode_name
-            annotations[each.name] = self._annotation(each.type, where) | None
-            fields[each.name] = field(number, json=each.encode_name, doc=_description(each.type))
+                numbers[number] = declared.encode_name
+            annotations[declared.name] = self._annotation(declared.type, where) | None
+            fields[declared.name] = field(
+                number, json=declared.encode_name, doc=_description(declared.type)
+            )
         base = Kind if is_object else Type
         attributes = {**fields, "package": self._package, "__doc__": cls.__doc__ or ""}
         message = _declare(cls.__name__, base, annotations, attributes)
@@ -153,7 +155,7 @@ class _Builder:
         return scalar
 
     def _union(self, members: Sequence[inspect.Type], path: str) -> Any:
-        others = [each for each in members if not isinstance(each, inspect.NoneType)]
+        others = [member for member in members if not isinstance(member, inspect.NoneType)]
         if len(others) == 1:
             return self._annotation(others[0], path)
         return IntOrString  # the only union that has a schema
@@ -168,7 +170,7 @@ def _description(info: inspect.Type) -> str:
 def _enum(info: inspect.LiteralType | inspect.EnumType) -> Any:
     values: Iterable[Any]
     if isinstance(info, inspect.EnumType):
-        values = [each.value for each in info.cls]
+        values = [member.value for member in info.cls]
     else:
         values = info.values
-    return int64 if all(isinstance(each, int) for each in values) else str
+    return int64 if all(isinstance(value, int) for value in values) else str

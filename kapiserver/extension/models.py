@@ -81,12 +81,15 @@ def field_errors(error: ValidationError) -> list[FieldError]:
     path = Path(match[1] if match is not None else "")
     # JSON, because a validator may have put any object in the place of what the client sent.
     refusals = orjson.loads(cause.json(include_url=False, include_context=False))
-    return [invalid(_below(path, each["loc"]), each["input"], each["msg"]) for each in refusals]
+    return [
+        invalid(_below(path, refusal["loc"]), refusal["input"], refusal["msg"])
+        for refusal in refusals
+    ]
 
 
 def _below(path: Path, location: Iterable[str | int]) -> Path:
-    for each in location:
-        path = path[each] if isinstance(each, int) else path / each
+    for step in location:
+        path = path[step] if isinstance(step, int) else path / step
     return path
 
 
@@ -125,7 +128,7 @@ def fields_of(model: type[BaseModel]) -> list[ModelField]:
 def _annotation(info: FieldInfo) -> Any:
     """Return the annotation of a field with what msgspec knows of it: its markers, and its
     description."""
-    markers = [each for each in info.metadata if isinstance(each, Meta)]
+    markers = [item for item in info.metadata if isinstance(item, Meta)]
     if info.description:
         markers.append(Meta(description=info.description))
     return Annotated[info.annotation, *markers] if markers else info.annotation
@@ -142,11 +145,11 @@ def _models_in(type_: type) -> list[type[BaseModel]]:
     waiting = [type_]
     while waiting:
         for annotation in _annotations(waiting.pop()):
-            for each in _classes_in(annotation):
-                if each not in classes:
-                    classes[each] = None
-                    waiting.append(each)
-    return [each for each in classes if is_model(each)]
+            for nested_class in _classes_in(annotation):
+                if nested_class not in classes:
+                    classes[nested_class] = None
+                    waiting.append(nested_class)
+    return [class_ for class_ in classes if is_model(class_)]
 
 
 def _annotations(type_: type) -> list[Any]:

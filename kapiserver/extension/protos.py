@@ -28,7 +28,7 @@ def proto_sources(resources: Iterable[Resource[Any]]) -> Mapping[PurePosixPath, 
             kind = object_message(resource.type_of(version), package)
             if kind is not None:
                 messages = by_version.setdefault((resource.group, version), {})
-                messages |= {each.__name__: each for each in _own_messages(kind, package)}
+                messages |= {message.__name__: message for message in _own_messages(kind, package)}
                 messages |= {f"{kind.__name__}List": list_message(kind)}
     return {
         PurePosixPath(file.path): proto_text(file, comment=_COMMENT) for file in _files(by_version)
@@ -53,7 +53,7 @@ def _package(group: str, version: str) -> str:
 def _own_messages(message: type[Type], package: str) -> Iterator[type[Type]]:
     """Yield a message and those in its fields that belong to the package."""
     yield message
-    for each in message.fields():
-        for inner in messages_in(each.shape):
+    for field in message.fields():
+        for inner in messages_in(field.shape):
             if inner.package == package:
                 yield from _own_messages(inner, package)

@@ -152,7 +152,8 @@ class Resource(Generic[AnyObject]):
         self.singular = singular or self.kind.lower()
         self.plural = plural or f"{self.singular}s"
         self.versions: Mapping[str, Version] = {
-            each.name: each for each in versions or (Version(name=version),)
+            declared_version.name: declared_version
+            for declared_version in versions or (Version(name=version),)
         }
         self.storage_version = storage_version or next(iter(self.versions))
         self.functions = Functions()
@@ -165,7 +166,7 @@ class Resource(Generic[AnyObject]):
         self._selectable_fields = selectable_fields
         self._scale = scale
         self._check()
-        for declared in (type_, *(each.type for each in self.versions.values())):
+        for declared in (type_, *(version.type for version in self.versions.values())):
             if declared is not None:
                 declared.__resource__ = self
 

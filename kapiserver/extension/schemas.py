@@ -88,10 +88,12 @@ class _Converter:
     def _convert_union(self, schema: Tree, path: str, parents: tuple[str, ...]) -> Tree:
         """Return the schema of a union: of a type and None, or of an integer and a string."""
         others = {name: value for name, value in schema.items() if name not in ("anyOf", "$ref")}
-        members: Sequence[Tree] = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        members: Sequence[Tree] = [
+            member for member in schema["anyOf"] if member.get("type") != "null"
+        ]
         if len(members) == 1:
             return self.convert({**members[0], **others}, path, parents)
-        if sorted(each.get("type", "") for each in members) == ["integer", "string"]:
+        if sorted(member.get("type", "") for member in members) == ["integer", "string"]:
             return {**_keywords(others), "x-kubernetes-int-or-string": True}
         raise UnusableType(path, "a schema can describe no union but `int | str` and `X | None`")
 

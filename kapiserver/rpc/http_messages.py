@@ -46,7 +46,9 @@ def to_tree(message: Message, take: Callable[[int], None] = lambda _count: None)
         if is_map(field):
             take(len(value))
             item = map_field(field, "value")
-            names = {_map_key(key): _to_value(item, each, take) for key, each in value.items()}
+            names = {
+                _map_key(key): _to_value(item, key_value, take) for key, key_value in value.items()
+            }
             tree[field.json_name] = dict(sorted(names.items()))
         elif field.is_repeated:
             take(len(value))
@@ -124,18 +126,18 @@ def _set(message: Message, field: FieldDescriptor, value: Value) -> None:
     if is_map(field):
         key_field = map_field(field, "key")
         item = map_field(field, "value")
-        for name, each in value.items():
+        for name, field_value in value.items():
             key = _parse_key(key_field, name)
             if item.message_type is not None:
-                _fill_item(target[key], each)
+                _fill_item(target[key], field_value)
             else:
-                target[key] = _from_value(item, each)
+                target[key] = _from_value(item, field_value)
     elif field.is_repeated:
-        for each in value:
+        for field_value in value:
             if field.message_type is not None:
-                _fill_item(target.add(), each)
+                _fill_item(target.add(), field_value)
             else:
-                target.append(_from_value(field, each))
+                target.append(_from_value(field, field_value))
     elif field.message_type is not None:
         target.SetInParent()
         _fill_item(target, value)

@@ -123,10 +123,10 @@ class _Connection:
         """Close both sockets. Idempotent."""
         if self._sockets[0].fileno() < 0:
             return
-        for each in self._sockets:
-            self._loop.remove_reader(each)
-            self._loop.remove_writer(each)
-            each.close()
+        for end in self._sockets:
+            self._loop.remove_reader(end)
+            self._loop.remove_writer(end)
+            end.close()
         self._on_close(self)
 
     def _read_from(self, source: socket.socket, target: socket.socket) -> None:

@@ -38,7 +38,9 @@ _FIRST_FIELD = "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
 
 def _operand(symbols: str = "") -> str:
     """Return what may begin an expression, or be one of these symbols, in the words of errors."""
-    expected = [f"'{each}'" for each in _SYMBOLS if each in _OPERAND_SYMBOLS or each in symbols]
+    expected = [
+        f"'{symbol}'" for symbol in _SYMBOLS if symbol in _OPERAND_SYMBOLS or symbol in symbols
+    ]
     words = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
     return f"{{{', '.join(expected)}, {words}}}"
 

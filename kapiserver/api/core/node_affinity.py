@@ -46,8 +46,8 @@ def term_matches(term: Tree, node: SelectableNode) -> bool:
     if not expressions and not fields:
         return False
     names = {"metadata.name": node.name}
-    return all(_holds(each, node.labels) for each in expressions) and all(
-        _holds(each, names) for each in fields
+    return all(_holds(expression, node.labels) for expression in expressions) and all(
+        _holds(field, names) for field in fields
     )
 
 

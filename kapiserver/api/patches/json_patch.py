@@ -254,8 +254,10 @@ def _index(items: list[Value], key: str, *, is_new: bool = False) -> int:
 def _is_too_deep(value: Value) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        items = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [item for each in items for item in each if isinstance(item, dict | list)]
+        items = (
+            container.values() if isinstance(container, dict) else container for container in level
+        )
+        level = [item for children in items for item in children if isinstance(item, dict | list)]
         if not level:
             return False
     return True

@@ -64,8 +64,8 @@ def device_variable(driver: str, device: Tree) -> dict[str, Any]:
     attributes, capacity = _Domains(), _Domains()
     for name, attribute in (device.get("attributes") or {}).items():
         _set(attributes, driver, name, _attribute_value(name, attribute))
-    for name, each in (device.get("capacity") or {}).items():
-        _set(capacity, driver, name, quantity_of(each["value"]))
+    for name, declared in (device.get("capacity") or {}).items():
+        _set(capacity, driver, name, quantity_of(declared["value"]))
     return {
         "driver": driver,
         "attributes": attributes,

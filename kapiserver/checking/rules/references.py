@@ -46,15 +46,15 @@ def references_of(tree: Tree, namespace: str) -> Iterator[Reference]:
 
 def _below(steps: Steps, references: Iterator[Reference]) -> Iterator[Reference]:
     """Yield references of a part of an object, their steps from the root."""
-    for each in references:
-        keys = tuple(((*steps, *key_steps), key) for key_steps, key in each.keys)
+    for reference in references:
+        keys = tuple(((*steps, *key_steps), key) for key_steps, key in reference.keys)
         yield Reference(
-            steps=(*steps, *each.steps),
-            rule=each.rule,
-            group=each.group,
-            kind=each.kind,
-            namespace=each.namespace,
-            name=each.name,
+            steps=(*steps, *reference.steps),
+            rule=reference.rule,
+            group=reference.group,
+            kind=reference.kind,
+            namespace=reference.namespace,
+            name=reference.name,
             keys=keys,
         )
 

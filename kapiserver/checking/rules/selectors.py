@@ -98,12 +98,16 @@ class PodIndex:
         """Return the pods that a selector matches."""
         by_label = [self._by_label.get(label, []) for label in selector.equal.items()]
         candidates = min(by_label, key=len, default=self._all)
-        return [each for each in candidates if selector.selection.matches(each.labels, {})]
+        return [
+            candidate
+            for candidate in candidates
+            if selector.selection.matches(candidate.labels, {})
+        ]
 
 
 def undeclared_ports(tree: Tree, pods: Sequence[Pods]) -> Iterator[Problem]:
     """Yield a problem for each named target port of a Service that none of its pods declares."""
-    declared = frozenset[str]().union(*(each.ports for each in pods))
+    declared = frozenset[str]().union(*(pod.ports for pod in pods))
     for steps, port in items_at(tree, "spec", "ports"):
         name = text_at(port, "targetPort")
         if name and name not in declared:

@@ -111,8 +111,8 @@ def changed_often(installation: Installation) -> Iterator[Problem]:
 
     root, schema = installation.config.store.key_root, schema_of(installation)
     counts = asyncio.run(resource_counts(installation.postgresql_address, schema, root))
-    for each in counts:
-        yield from changes_problem(f"{root}{each['name']}", each["versions"], each["objects"])
+    for count in counts:
+        yield from changes_problem(f"{root}{count['name']}", count["versions"], count["objects"])
 
 
 def table_figures(installation: Installation) -> dict[str, float]:

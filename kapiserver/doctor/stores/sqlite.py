@@ -77,8 +77,10 @@ def changed_often(installation: Installation) -> Iterator[Problem]:
     file = installation.sqlite_file
     if file is None:
         return
-    for each in resource_sizes(file, installation.config.store.key_root):
-        yield from changes_problem(each.prefix, each.versions, each.objects)
+    for resource_size in resource_sizes(file, installation.config.store.key_root):
+        yield from changes_problem(
+            resource_size.prefix, resource_size.versions, resource_size.objects
+        )
 
 
 def changes_problem(about: str, versions: int, objects: int) -> Iterator[Problem]:
@@ -100,6 +102,6 @@ def store_figures(installation: Installation) -> dict[str, float]:
     if file is None:
         return {}
     figures: dict[str, float] = {f"bytes of {file.name}": summarize(file).size}
-    for each in resource_sizes(file, installation.config.store.key_root):
-        figures[f"bytes of {each.prefix}"] = each.size
+    for resource_size in resource_sizes(file, installation.config.store.key_root):
+        figures[f"bytes of {resource_size.prefix}"] = resource_size.size
     return figures

@@ -120,6 +120,6 @@ class TreeCopies:
         """Return the selected objects of a namespace, "" for all, in order of their names."""
         return [
             obj
-            for (each, _), obj in sorted(self._trees.items())
-            if namespace in ("", each) and selection.matches(labels_of(obj), {})
+            for (kind, _), obj in sorted(self._trees.items())
+            if namespace in ("", kind) and selection.matches(labels_of(obj), {})
         ]

@@ -82,9 +82,9 @@ class DelegatedAdmission:
     def __init__(self, basis: Basis, copies: CopyStore, stores: StoreRegistry) -> None:
         """Raises ValueError for the name of an unknown plugin."""
         self.plugins = tuple(
-            structs.replace(each, admit=None, load=functools.partial(self._load, each))
-            for each in PLUGINS
-            if each.name in COPIED
+            structs.replace(plugin, admit=None, load=functools.partial(self._load, plugin))
+            for plugin in PLUGINS
+            if plugin.name in COPIED
         )
         settings, scheme = basis.config.admission, copies.codecs.scheme
         self._scheme = scheme
@@ -99,7 +99,7 @@ class DelegatedAdmission:
             enable=settings.enable_admission_plugins,
             disable=settings.disable_admission_plugins,
         )
-        copied = dict.fromkeys(each for plugin in enabled for each in COPIED[plugin.name])
+        copied = dict.fromkeys(resource for plugin in enabled for resource in COPIED[plugin.name])
         self._reflectors: dict[tuple[GroupVersion, str], Reflector] = {}
         for version, name in copied:
             resource = scheme.declared_resource(version, name)
@@ -110,8 +110,8 @@ class DelegatedAdmission:
 
     def start(self) -> None:
         """Start to copy objects of the host."""
-        for each in self._reflectors.values():
-            each.start()
+        for reflector in self._reflectors.values():
+            reflector.start()
 
     async def stop(self) -> None:
         """End background work, and close the plugins. Idempotent."""
@@ -125,7 +125,9 @@ class DelegatedAdmission:
     async def check_synced(self) -> None:
         """Raise Unhealthy until all copies have been complete once."""
         unsynced = [
-            name for (_, name), each in self._reflectors.items() if not each.synced.is_set()
+            name
+            for (_, name), reflector in self._reflectors.items()
+            if not reflector.synced.is_set()
         ]
         if unsynced:
             raise Unhealthy(f"not synced with the host cluster: {', '.join(unsynced)}")
@@ -161,7 +163,7 @@ class DelegatedAdmission:
         return is_idle_now
 
     def _is_ready(self, plugin: str) -> bool:
-        return all(self._reflectors[each].synced.is_set() for each in COPIED[plugin])
+        return all(self._reflectors[resource].synced.is_set() for resource in COPIED[plugin])
 
     async def _wait_ready(self, plugin: str, attributes: Attributes) -> None:
         """Wait until the copies of a plugin are complete. Raises Forbidden if they are not soon."""
@@ -172,8 +174,8 @@ class DelegatedAdmission:
             return  # it reads no namespace
         try:
             async with asyncio.timeout(READY_SECONDS):
-                for each in COPIED[plugin]:
-                    await self._reflectors[each].synced.wait()
+                for resource in COPIED[plugin]:
+                    await self._reflectors[resource].synced.wait()
         except TimeoutError:
             raise attributes.forbidden("not yet ready to handle request") from None
 

@@ -134,8 +134,9 @@ class Informer(Generic[AnyObject]):
     ) -> bool:
         """Report whether the objects are those of a list at a version, or newer ones."""
         seen = {**deleted, **self._versions}
-        return all(seen.get(key, -1) >= each for key, each in listed.items()) and all(
-            each > version or key in listed for key, each in self._versions.items()
+        return all(seen.get(key, -1) >= version for key, version in listed.items()) and all(
+            known_version > version or key in listed
+            for key, known_version in self._versions.items()
         )
 
     # Reads.

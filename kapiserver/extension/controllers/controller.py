@@ -216,7 +216,7 @@ class Controller(ControlLoop[ObjectKey], Generic[AnyObject]):
             return None
         seconds = await self.finalize(obj)
         if seconds is None:
-            others = [each for each in finalizers if each != finalizer]
+            others = [other for other in finalizers if other != finalizer]
             await self._set_finalizers(obj, others)
         return seconds
 
@@ -249,8 +249,8 @@ def reconciles(
 
     Raises TypeError for a class without a Resource, and for a finalizer without `finalize`.
     """
-    for each in (type_, *owns):
-        resource_of(each)
+    for watched_type in (type_, *owns):
+        resource_of(watched_type)
 
     def declare(controller: type[AnyController]) -> type[AnyController]:
         if bool(finalizer) != (controller.finalize is not Controller.finalize):

@@ -117,12 +117,12 @@ def _message(declarations: Sequence[_Declaration], indent: int) -> str:
     comment = docstring(newest.comment(), indent + 4)
     enums, messages = _declarations(
         _Scope(
-            each.version,
-            each.message.enum_types_by_name,
-            each.message.nested_types_by_name,
-            (*each.path, DescriptorProto.NESTED_TYPE_FIELD_NUMBER),
+            declaration.version,
+            declaration.message.enum_types_by_name,
+            declaration.message.nested_types_by_name,
+            (*declaration.path, DescriptorProto.NESTED_TYPE_FIELD_NUMBER),
         )
-        for each in declarations
+        for declaration in declarations
     )
     nested = [_enum(enum, indent + 4) for enum in enums]
     nested += [_message(message, indent + 4) for message in messages]

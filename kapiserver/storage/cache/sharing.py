@@ -164,7 +164,7 @@ class MemorySharing:
         last_look, self._revisions = self._revisions, {}
         for cache in self._caches():
             until = last_look.get(cache.prefix, 0)
-            entries += (each for each in cache.range(cache.prefix) if 0 < each.revision <= until)
+            entries += (entry for entry in cache.range(cache.prefix) if 0 < entry.revision <= until)
             self._revisions[cache.prefix] = cache.revision
         return entries
 
@@ -230,7 +230,7 @@ class MemorySharing:
         for path, part, data in Segment(mapping).items():
             if cache is None or not path.startswith(cache.prefix):
                 caches = self._caches()
-                cache = next((each for each in caches if path.startswith(each.prefix)), None)
+                cache = next((cache for cache in caches if path.startswith(cache.prefix)), None)
             entry = None if cache is None else cache.get(path)
             if entry is not None:
                 entry.share(part, data)

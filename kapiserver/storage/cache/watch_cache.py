@@ -325,7 +325,7 @@ class WatchCache:
             previous.unshare()  # the recent events keep it for a while
         entry = None if event.value is None else self._entry_of(event, event.value)
         if (expected := self._expected.get(path)) is not None:
-            unwritten = [each for each in expected if not 0 < each.revision <= revision]
+            unwritten = [write for write in expected if not 0 < write.revision <= revision]
             self._set_expected(path, unwritten)
         if entry is None:
             if previous is not None:
@@ -382,7 +382,7 @@ class WatchCache:
         entry stays expected, because a second entry would have its own tree and encodings."""
         is_over = entry.revision <= self.revision or self._watch is None
         if is_over and (expected := self._expected.get(entry.path)) is not None:
-            self._set_expected(entry.path, [each for each in expected if each is not entry])
+            self._set_expected(entry.path, [other for other in expected if other is not entry])
 
     def _set_expected(self, path: str, entries: list[Entry]) -> None:
         if entries:

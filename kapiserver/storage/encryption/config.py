@@ -159,7 +159,9 @@ def _undecodable(name: str, problem: str) -> InvalidEncryptionConfig:
 def _overrides(config: Tree, open_kms: OpenKMS, observe: Observe) -> TransformerOverrides:
     choices: dict[GroupResource, list[PrefixTransformer]] = {}
     for rule in config["resources"]:
-        providers = [_prefix_transformer(each, open_kms, observe) for each in rule["providers"]]
+        providers = [
+            _prefix_transformer(provider, open_kms, observe) for provider in rule["providers"]
+        ]
         for text in rule["resources"]:
             group_resource = GroupResource.parse(text)
             for wildcard in (GroupResource(group_resource.group, "*"), ANY):

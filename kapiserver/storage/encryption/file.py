@@ -101,7 +101,7 @@ class EncryptionFile:
         if self._adding is not None:
             self._adding.cancel()
             await asyncio.wait([self._adding])
-        await asyncio.gather(*(each.close() for each in self._in_force.providers.values()))
+        await asyncio.gather(*(provider.close() for provider in self._in_force.providers.values()))
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -208,19 +208,21 @@ def _read_file(file: Path) -> bytes:
 
 
 def _difference(providers: _Providers, others: _Providers) -> _Providers:
-    return {settings: each for settings, each in providers.items() if settings not in others}
+    return {
+        settings: provider for settings, provider in providers.items() if settings not in others
+    }
 
 
 async def _start(providers: _Providers) -> None:
-    await asyncio.gather(*(each.start() for each in providers.values()))
+    await asyncio.gather(*(provider.start() for provider in providers.values()))
 
 
 async def _close(providers: _Providers) -> None:
-    await asyncio.gather(*(each.close() for each in providers.values()))
+    await asyncio.gather(*(provider.close() for provider in providers.values()))
 
 
 async def _problem(providers: _Providers) -> str:
-    problems = await asyncio.gather(*(each.check() for each in providers.values()))
+    problems = await asyncio.gather(*(provider.check() for provider in providers.values()))
     return join_errors(
         f"kms-provider-{number}: {problem}" for number, problem in enumerate(problems) if problem
     )

@@ -281,7 +281,9 @@ class KMSProvider:
     async def _poll(self) -> None:
         await self.check()
         if not self._problem and self._failures:
-            await self._load_all({each: decode_source(each) for each in list(self._failures)})
+            await self._load_all(
+                {failure: decode_source(failure) for failure in list(self._failures)}
+            )
         self._schedule()
 
     async def _run_probe(self) -> str:

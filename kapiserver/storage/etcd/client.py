@@ -125,7 +125,9 @@ class EtcdClient:
             async with opening as stream:
                 self._streams[stream] = endpoint
                 try:
-                    yield ([call.decode(each) for each in messages] async for messages in stream)
+                    yield (
+                        [call.decode(message) for message in messages] async for messages in stream
+                    )
                 finally:
                     del self._streams[stream]
         except EtcdError as error:

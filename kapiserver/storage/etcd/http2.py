@@ -241,12 +241,12 @@ class Connection(asyncio.Protocol):
     def _on_timer(self) -> None:
         self._timer, self._check_at = None, NEVER
         now = self._loop.time()
-        for stream in [each for each in self._streams.values() if each.deadline <= now]:
+        for stream in [stream for stream in self._streams.values() if stream.deadline <= now]:
             # An answer may never come on this connection; later requests open another.
             self.usable = False
             self._write(frames.reset(stream.id, frames.CANCEL))
             self._lose(stream, "no answer in time", processed=True)
-        for stream in [each for each, *_ in self._waiting if each.deadline <= now]:
+        for stream in [waiter for waiter, *_ in self._waiting if waiter.deadline <= now]:
             self._lose(stream, "no stream was free in time", processed=False)
         if self._streams:
             self._keep_alive(now)

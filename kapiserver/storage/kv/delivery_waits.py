@@ -60,10 +60,10 @@ class DeliveryWaits:
             return
         waiting, self._waiting = self._waiting, deque()
         reached: list[_Waiting] = []
-        for each in waiting:
-            (reached if each.revision <= revision else self._waiting).append(each)
-        for each in reached:
-            each.call_back()
+        for waiter in waiting:
+            (reached if waiter.revision <= revision else self._waiting).append(waiter)
+        for waiter in reached:
+            waiter.call_back()
 
     def stop(self) -> None:
         """Call nobody any more."""
@@ -81,7 +81,7 @@ class DeliveryWaits:
             self._tasks.start(self._deliver_to_all())
 
     async def _deliver_to_all(self) -> None:
-        newest = max((each.revision for each in self._waiting), default=Revision(0))
+        newest = max((waiter.revision for waiter in self._waiting), default=Revision(0))
         with suppress(StorageError, TimeoutError):
             async with asyncio.timeout(MAX_SECONDS):
                 await self._make_current()

@@ -50,7 +50,7 @@ class Connector:
             except _NEXT_HOST as error:
                 problem = problem or _named(error, self._name(host))
             else:
-                self._hosts = sorted(self._hosts, key=lambda each: each is not host)
+                self._hosts = sorted(self._hosts, key=lambda other: other is not host)
                 return connection
         assert problem is not None
         raise problem

@@ -29,7 +29,7 @@ class Images(Subject):
     async def fail_async(self, image: str) -> None:
         """Let no node find an image any more. A name without a tag means the tag `latest`.
         Idempotent."""
-        await self._change(lambda missing: [*(each for each in missing if each != image), image])
+        await self._change(lambda missing: [*(other for other in missing if other != image), image])
 
     fail = synchronous(fail_async)
 
@@ -37,7 +37,7 @@ class Images(Subject):
     async def recover_async(self, image: str) -> None:
         """Let all nodes find an image again: the containers that wait for it start. `image` is the
         name that `fail` got. Idempotent."""
-        await self._change(lambda missing: [each for each in missing if each != image])
+        await self._change(lambda missing: [other for other in missing if other != image])
 
     recover = synchronous(recover_async)
 

@@ -90,7 +90,7 @@ class Pods(Subject):
         )
         key = f"{PREFIX}exec.{container}" if container else f"{PREFIX}exec"
         text = annotations_of(await self._pods(namespace).get(name)).get(key, "[]")
-        others = [each for each in read_answers(text) if each.command != answer.command]
+        others = [other for other in read_answers(text) if other.command != answer.command]
         await self._annotate(name, namespace, {key: written_answers([*others, answer])})
 
     answer = synchronous(answer_async)

@@ -260,7 +260,7 @@ def _validate_mutation(
     if type_ not in _PATCH_TYPES:
         yield not_supported(path / "patchType", type_, tuple(_PATCH_TYPES))
         return
-    other_types = [each for each in _PATCH_TYPES if each != type_]
+    other_types = [patch_type for patch_type in _PATCH_TYPES if patch_type != type_]
     for kind in (type_, *other_types):
         name = _PATCH_TYPES[kind]
         patch = mutation.get(name)

@@ -66,7 +66,7 @@ class Instances:
     @property
     def output(self) -> str:
         """What the programs have written so far."""
-        return "".join([*self._outputs, *(each.output for each in self._programs.values())])
+        return "".join([*self._outputs, *(program.output for program in self._programs.values())])
 
     @property
     def is_changing(self) -> bool:

@@ -7,8 +7,6 @@ kind by name. Mirrors the schema coercion of k8s.io/apiextensions-apiserver.
 
 from __future__ import annotations
 
-import contextlib
-
 from kapiserver.api.apiextensions.pruning import prune
 from kapiserver.api.apiextensions.structural import Structural, has_embedded_resources
 from kapiserver.api.custom_kinds import CustomKind
@@ -49,18 +47,10 @@ def _decode_metadata(metadata: Value, path: str, unknown: list[str]) -> Tree:
     except WrongValue as error:
         from kapiserver.codecs.first_error import first_error  # hardly any object needs it
 
-        with contextlib.suppress(RecursionError):
-            raise first_error(ObjectMeta, _with_sorted_keys(metadata)) or error from None
-        raise
+        raise first_error(ObjectMeta, metadata, order=sorted) or error from None
     if paths:
         unknown.extend(f"{path}.{name}" for name in in_key_order(paths))
     return tree
-
-
-def _with_sorted_keys(value: Value) -> Value:
-    if isinstance(value, dict):
-        return {key: _with_sorted_keys(item) for key, item in sorted(value.items())}
-    return [_with_sorted_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def valid_metadata_fields(metadata: Value) -> Tree:

@@ -8,7 +8,8 @@ Mirrors saveError of sigs.k8s.io/json.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from kapiserver.api.scalar_types import StringList
 from kapiserver.api.types import (
@@ -33,15 +34,24 @@ from kapiserver.codecs.struct_decoder import (
     wrong_type,
 )
 
+Members: TypeAlias = Iterable[tuple[str, Value]]
 
-def first_error(type_: type[Type], value: Value) -> WrongValue | None:
-    """Return the error of a value that is decoded as a declared type, None if it has none. Raises
-    RecursionError."""
-    walk = _Walk()
+
+def first_error(
+    type_: type[Type], value: Value, *, order: Callable[[Members], Members] = iter
+) -> WrongValue | None:
+    """Return the error of a value that is decoded as a declared type. Return None if it has none,
+    or if it is nested too deeply to be visited.
+
+    order   returns the members of an object in the order in which Go decodes them
+    """
+    walk = _Walk(order)
     try:
         walk.struct(type_, value, None)
     except WrongValue as error:
         return error
+    except RecursionError:
+        return None
     return walk.first
 
 
@@ -54,8 +64,9 @@ def _shapes(type_: type[Type]) -> Mapping[str, Shape]:
 class _Walk:
     """Visits values in their order. An error that ends the decoding is raised."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: Callable[[Members], Members]) -> None:
         self.first: WrongValue | None = None
+        self._order = order
 
     def _save(self, error: WrongValue) -> None:
         self.first = self.first or error
@@ -66,7 +77,7 @@ class _Walk:
             self._save(wrong_struct_type(value, at, go_struct_name(type_)))
             return
         fields = _shapes(type_)
-        for name, item in value.items():
+        for name, item in self._order(value.items()):
             if name in fields and item is not None:
                 self._value(fields[name], item, at, (type_.__name__, name), None)
 
@@ -97,7 +108,7 @@ class _Walk:
             for index, item in enumerate(value):
                 self._value(shape.item, item, at, field, index)
         elif isinstance(shape, MapOf) and isinstance(value, dict):
-            for key, item in value.items():
+            for key, item in self._order(value.items()):
                 self._value(shape.value, item, at, field, key)
         elif value is not None:
             self._save(wrong_type(value, at, context))

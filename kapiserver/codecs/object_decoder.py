@@ -7,7 +7,6 @@ k8s.io/apimachinery/pkg/runtime/serializer/json.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 
 from kapiserver.api.accessors import kind_of
@@ -81,9 +80,7 @@ def _decode(type_: type[Kind], document: Value, unknown: list[str]) -> Tree:
             raise
         from kapiserver.codecs.first_error import first_error  # hardly any body needs it
 
-        with contextlib.suppress(RecursionError):
-            raise first_error(type_, document) or error from None
-        raise
+        raise first_error(type_, document) or error from None
 
 
 def _names(document: Value, kind: GroupVersionKind) -> bool:

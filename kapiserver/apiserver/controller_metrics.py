@@ -63,7 +63,7 @@ class AutoscalerMetrics:
         self.autoscalers: Gauge[str] = Gauge()
         """The number of autoscalers; the label is empty."""
         self.desired_replicas: Gauge[tuple[str, str]] = Gauge(limit=MAX_USER_SERIES)
-        """By namespace and name."""
+        """The desired replicas of each autoscaler, by its namespace and name."""
 
 
 class NodeMetrics:

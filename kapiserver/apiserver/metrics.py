@@ -243,8 +243,8 @@ class AllRequests:
         return requests
 
     def retain_versions(self, group: str, resource: str, served: Collection[str]) -> None:
-        """Remove the series of a resource but for its served versions. A request that still runs
-        counts on in the removed series."""
+        """Remove the series of a resource, except those of its served versions. A request that
+        still executes counts in the removed series."""
         self.by_key.clear()
         if not served:
             self.resources.pop((group, resource), None)
@@ -294,9 +294,9 @@ class RPCMetrics:
 class RequestsOfKind:
     """The requests that read, or those that change something.
 
-    kind        "readOnly" or "mutating"
-    executing, waiting  their numbers, long-running ones left out but for watches that start
-    executing_use, waiting_use  how long they took which part of their limits
+    kind                        "readOnly" or "mutating"
+    executing, waiting          their numbers; of long-running requests, watches that start count
+    executing_use, waiting_use  for how long they used each share of their limits
     """
 
     def __init__(self, kind: str) -> None:
@@ -430,8 +430,8 @@ class Metrics:
         return observe
 
     def retain_versions(self, group: str, resource: str, served: Collection[str]) -> None:
-        """Remove the series of a resource but for its served versions; those of its storage if
-        no version is served."""
+        """Remove the series of a resource, except those of its served versions. Remove those of its
+        storage if no version is served."""
         self.requests.retain_versions(group, resource, served)
         if not served:
             for verb in WRITE_VERBS:

@@ -211,4 +211,4 @@ def _until(seconds: float) -> Iterator[None]:
 MEASURES: tuple[Callable[[Bench], Awaitable[Figures]], ...] = (
     get, list_all, create, update, patch, watch,
 )  # fmt: skip
-"""In the order in which they run."""
+"""What `kapiserver bench` measures, in the order in which it runs."""

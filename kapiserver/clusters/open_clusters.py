@@ -70,8 +70,8 @@ class _Place:
     """The place of one cluster among the open ones.
 
     ready       done when the cluster is open, or cannot be opened
-    stop        set when it shall close
-    reason      why it shall close, as in ClusterMetrics
+    stop        set when it must close
+    reason      why it must close, as in ClusterMetrics
     uses        how many use it, or wait for it
     idle_since  the time at which the last use ended
     """
@@ -229,7 +229,7 @@ class OpenClusters:
             del self._places[record.uid]
 
     async def _hold_open(self, place: _Place, running: RunningCluster) -> None:
-        """Let requests use a cluster until it shall close, and end what executes then."""
+        """Let requests use a cluster until it must close; then end those that still execute."""
         self._metrics.open += 1
         place.ready.set_result(running)
         await place.stop.wait()
@@ -261,7 +261,7 @@ class OpenClusters:
         """Close a cluster that has been idle for long enough; else look again when it may be."""
         place.timer = None
         if place.uses or place.stop.is_set():
-            return  # the end of the last use begins anew
+            return  # the idle time begins again at the end of the last use
         seconds = place.idle_since + self._idle_seconds - self._clock.now()
         if seconds > 0:
             self._close_after(place, seconds)

@@ -198,7 +198,7 @@ def _copy(options: argparse.Namespace) -> int:
         note = "" if comparison.is_equal else f"  DIFFERS: {comparison.target[0]} in the target"
         _print(f"{comparison.resource:{width}}  {comparison.source[0]:>8}{note}")
     total = sum(comparison.source[0] for comparison in result.comparisons)
-    revisions = "kept" if result.keeps_revisions else "counted anew by the target"
+    revisions = "kept" if result.keeps_revisions else "counted by the target"
     _print(f"{total} objects at revision {result.revision}; revisions are {revisions}")
     return DAMAGED if differing else 0
 

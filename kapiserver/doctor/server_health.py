@@ -15,11 +15,11 @@ SKEW = timedelta(seconds=5)
 """The difference of clocks that gets a warning, beside the second that the Date header omits."""
 LARGE_SKEW = timedelta(minutes=1)
 OBJECTS = 50_000
-"""The objects of a resource from which it is said to be large."""
+"""A resource with at least this many objects is reported as large."""
 GROWTH = 2.0
-"""The factor by which a table has grown since the earlier report, from which it is said,"""
+"""A table that has grown by this factor since the earlier report is reported."""
 GROWN_OBJECTS = 1000
-"""if it has this many more objects or, for bytes, megabytes."""
+"""A table is reported if it also has this many more objects or, for bytes, megabytes."""
 _OBJECT_METRICS = ("apiserver_resource_objects", "apiserver_storage_objects")
 """The metric with the numbers of objects, and its name before Kubernetes 1.34."""
 _BYTES = "bytes of "

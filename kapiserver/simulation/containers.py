@@ -38,7 +38,7 @@ from kapiserver.storage.objects.lifecycle import timestamp
 BACK_OFFS = (10, 20, 40, 80, 160, 300)
 """The seconds between two runs of a container that fails again and again."""
 _LONG_RUN = 2 * BACK_OFFS[-1]
-"""A run of more than so many seconds makes the back-off begin anew."""
+"""A run of more than this many seconds resets the backoff."""
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
 CRASH_BACK_OFF = "CrashLoopBackOff"
 RESTARTING_ALL = "RestartingAllContainers"

@@ -1,4 +1,4 @@
-"""admissionregistration.k8s.io/v1alpha1: the types of v1, but for the differences below."""
+"""admissionregistration.k8s.io/v1alpha1: the types of v1; the differences are below."""
 
 from __future__ import annotations
 

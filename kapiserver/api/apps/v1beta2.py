@@ -1,4 +1,4 @@
-"""apps/v1beta2: the types of v1, but for the differences below."""
+"""apps/v1beta2: the types of v1; the differences are below."""
 
 from __future__ import annotations
 

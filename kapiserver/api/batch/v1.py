@@ -253,7 +253,7 @@ class JobSpec(Type):
         10,
         doc=(
             "If true, the job makes no pods, and running ones are deleted. Setting it to false "
-            "starts the job anew. Defaults to false."
+            "starts the job again. Defaults to false."
         ),
     )
     podReplacementPolicy: str | None = field(

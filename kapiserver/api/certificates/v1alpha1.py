@@ -1,4 +1,4 @@
-"""certificates.k8s.io/v1alpha1: the types of v1, but for the differences below."""
+"""certificates.k8s.io/v1alpha1: the types of v1; the differences are below."""
 
 from __future__ import annotations
 

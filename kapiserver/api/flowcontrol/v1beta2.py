@@ -1,4 +1,4 @@
-"""flowcontrol.apiserver.k8s.io/v1beta2: the types of v1beta3, but for the differences below."""
+"""flowcontrol.apiserver.k8s.io/v1beta2: the types of v1beta3; the differences are below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""flowcontrol.apiserver.k8s.io/v1beta3: the types of v1, but for the differences below."""
+"""flowcontrol.apiserver.k8s.io/v1beta3: the types of v1; the differences are below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""node.k8s.io/v1alpha1: the types of v1beta1, but for the differences below."""
+"""node.k8s.io/v1alpha1: the types of v1beta1; the differences are below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rbac.authorization.k8s.io/v1beta1: the types of v1, but for the differences below."""
+"""rbac.authorization.k8s.io/v1beta1: the types of v1; the differences are below."""
 
 from __future__ import annotations
 

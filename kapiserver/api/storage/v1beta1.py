@@ -1,4 +1,4 @@
-"""storage.k8s.io/v1beta1: the types of v1, but for the differences below."""
+"""storage.k8s.io/v1beta1: the types of v1; the differences are below."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def _with_references(value: Any, renames: Mapping[str, str]) -> Any:
 
 
 def _same_definition(old: Tree, new: Tree) -> bool:
-    """Report whether two definitions are equal but for the kinds that they belong to."""
+    """Report whether two definitions are equal except for the kinds that they belong to."""
     return {**old, _KINDS: None} == {**new, _KINDS: None}
 
 

@@ -1,4 +1,4 @@
-"""A log file that begins anew when it is full, and keeps a number of old files.
+"""A log file that is rotated when it is full; a number of old files is kept.
 
 Mirrors gopkg.in/natefinch/lumberjack, which kube-apiserver uses for --audit-log-path.
 """

@@ -142,7 +142,7 @@ def _bool(value: bool) -> str:
 
 def _table(rows: Sequence[_Row]) -> str:
     """Return rows in columns, as text/tabwriter of Go aligns them: cells end with a comma, and are
-    padded, but for the last one."""
+    padded, except in the last one."""
     cells = [[*(f"{text}," for text in row[:-1]), row[-1]] for row in rows]
     widths = [
         max(_MIN_WIDTH, *(len(row[column]) + 1 for row in cells))

@@ -3,7 +3,7 @@
 `FlowControl` follows the FlowSchemas and PriorityLevelConfigurations of the store. A request comes
 to `begin`, which classifies it, estimates its work and asks the queues of its priority level; `end`
 gives its seats back. Every ten seconds, and after each change of an object, the seats of the server
-are divided anew: levels lend what they do not use.
+are divided again: levels lend what they do not use.
 
 `begin` and `end` are on the way of every request, and take about 3 us together (decision 143). So
 metrics are integers and sums until they are read, and what depends on the user and the kind of a

@@ -24,7 +24,7 @@ _MAX_PART = 0.15
 """The part of a level's nominal seats that one request may take."""
 _UNLIMITED = 1 << 31
 _SMOOTHING = 0.977
-"""Of a demand that falls, the part that counts after one adjustment: half after five minutes."""
+"""The part of a falling demand that still counts after one adjustment; half after five minutes."""
 
 
 class LevelSpec(Struct, frozen=True, kw_only=True):

@@ -25,12 +25,12 @@ States of a ticket, and who moves it:
     waiting -> cancelled        `cancel`: the wait took too long, or the client went
     executing -> ended          `finish`; its final seats stay taken for a moment after that
 
-The request at the head of the chosen queue may need more seats than are free. Then nobody is
-dispatched until it fits, or wide requests would starve, but for requests with one seat. A part of
-the seats is theirs (`_NARROW_PART`), and those of busy users may have it. So the first request of a
+The request at the head of the chosen queue may need more seats than are free. Then only requests
+with one seat are dispatched until it fits, or wide requests would starve. Requests with one seat
+have a part of the seats (`_NARROW_PART`), and busy users may fill it. So the first request of a
 queue may take any free seat, as long as few have done so (`_FIRST_PART`): a user who sends little
-does not wait for the end of others' requests. kube-apiserver has no such parts, and lets queues
-grow beyond their length meanwhile. Mirrors fairqueuing/queueset of util/flowcontrol of
+does not wait until requests of other users end. kube-apiserver does not have such parts, and lets
+queues grow beyond their length meanwhile. Mirrors fairqueuing/queueset of util/flowcontrol of
 k8s.io/apiserver. Knows no clock: times are seconds that only grow.
 """
 

@@ -88,7 +88,7 @@ class SeatUsage:
         self.seconds_by_load.clear()
 
     def take_demand(self, present: int) -> Demand:
-        """Return the demand since the last call, and begin anew with the present demand."""
+        """Return the demand since the last call, and restart from the present demand."""
         self.flush()
         seconds, high = self._seconds, self._high
         average = deviation = 0.0

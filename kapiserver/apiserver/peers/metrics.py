@@ -33,7 +33,7 @@ class PeerMetrics:
         self.rerouted: Counter[ReroutedLabels] = Counter(limit=MAX_USER_SERIES)
         self.errors: Counter[PeerErrorLabels] = Counter(limit=MAX_USER_SERIES)
         self.sync_errors: Counter[str] = Counter()
-        """By step: "lease_list", "hostport_resolution" or "fetch_discovery"."""
+        """Errors by the step that failed: lease_list, hostport_resolution or fetch_discovery."""
         self.merged_hits = 0
         """Documents of discovery that were merged before."""
         self.merged_misses = 0

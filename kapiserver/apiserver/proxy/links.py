@@ -120,7 +120,7 @@ class Links(Struct, frozen=True, kw_only=True):
         return compressor.compress(rewritten) + compressor.flush()
 
     def _pieces(self, text: str) -> Iterator[str]:
-        """Yield a page in pieces, with all start tags written anew."""
+        """Yield a page in pieces, with all start tags rewritten."""
         position = 0
         for tag in start_tags(text):
             names = _ATTRIBUTES.get(tag.name, ())

@@ -1,6 +1,6 @@
 """Passes a request on to another server, and its response or its connection back to the client.
 
-Both bodies are streams: neither is held as a whole, but for a page of HTML whose links are
+Both bodies are streams: neither is held as a whole, except for a page of HTML whose links are
 rewritten. When the client goes, so does the connection to the other server. Mirrors
 UpgradeAwareHandler of pkg/util/proxy of k8s.io/apimachinery.
 """

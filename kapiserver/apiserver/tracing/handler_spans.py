@@ -19,7 +19,7 @@ _NAMES = {
     "delete": "Delete",
     "deletecollection": "Delete",
 }
-"""Names of spans, by verb. A watch has no such span, but for one that begins with a list."""
+"""Names of spans, by verb. A watch has such a span only if it begins with a list."""
 _NOTHING = nullcontext()
 
 

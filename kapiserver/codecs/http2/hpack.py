@@ -155,7 +155,7 @@ class Decoder:
         return fields, is_pure
 
     def _literal(self, block: bytes, start: int) -> tuple[Field, int]:
-        """Return a field that a block has in full, or but for its name, and the offset after it."""
+        """Return a literal field, whose name may be in a table, and the offset after it."""
         number, start = _integer(block, start, 0x3F if block[start] & 0x40 else 0x0F)
         if not number:
             name, start = self._string(block, start)

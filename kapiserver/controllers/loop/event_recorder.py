@@ -33,7 +33,7 @@ _CLUSTER_SCOPED_NAMESPACE = "default"
 _MAX_QUEUED = 1000
 _MAX_PREFIX = 200
 _NANOSECONDS = 1_000_000
-"""In a millisecond."""
+"""Nanoseconds in a millisecond."""
 _MAX_NAMES = 1000
 """How many names are tried for an event. A clock that stands still makes the same name again."""
 

@@ -65,7 +65,7 @@ class RateLimiter:
     next_at: float = 0.0
 
     def set_rate(self, rate: float, now: float) -> None:
-        """Change the rate. Whoever waits now begins to wait anew."""
+        """Change the rate. The waits that have begun start again."""
         if rate == self.rate:
             return
         must_wait = self.rate == 0 or now < self.next_at

@@ -48,7 +48,7 @@ class ResourceQuotaController(Controller[ObjectKey | str]):
         self._quotas: dict[str, set[ObjectKey]] = {}
         """The quotas of each namespace."""
         self._dirty: set[ObjectKey] = set()
-        """Quotas whose usage must be calculated anew."""
+        """Quotas whose usage must be calculated again."""
 
     def set_up(self) -> None:
         """Subscribe to the metadata of quotas, and of objects that may use less of one."""

@@ -18,7 +18,7 @@ def find_condition(conditions: Sequence[Tree], type_: str) -> Tree | None:
 
 
 def without_condition(conditions: Sequence[Tree], type_: str) -> list[Tree]:
-    """Return the conditions but for those of a type."""
+    """Return the conditions except those of a type."""
     return [item for item in conditions if item.get("type") != type_]
 
 

@@ -22,11 +22,11 @@ SUPPORTED = (3, 5)
 DEFAULT_QUOTA = 2 << 30
 """etcd's quota unless --quota-backend-bytes says otherwise; etcd reports it since 3.6."""
 FULL_SHARE = 0.8
-"""The share of the quota from which it gets a warning."""
+"""A member that uses this share of its quota gets a warning."""
 FREE_SHARE = 0.5
-"""The share of free bytes from which defragmentation is worth it,"""
+"""A member should be defragmented if more than this share of its file is free."""
 FREE_BYTES = 100 << 20
-"""and the free bytes from which it is."""
+"""A member should be defragmented if its file also has more than this many free bytes."""
 _DEFRAGMENT = "defragment the member: etcdctl --endpoints={} defrag"
 
 Answer: TypeAlias = StatusResponse | str

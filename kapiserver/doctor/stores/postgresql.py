@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FIRST_YEAR = 2012
 """Since release 10, release N of PostgreSQL gets its last fixes in November of FIRST_YEAR + N."""
 FULL_SHARE = 0.8
-"""The share of all connections from which there is a warning."""
+"""There is a warning if at least this share of all connections is in use."""
 _VERIFIED = ("verify-ca", "verify-full")
 
 

@@ -12,17 +12,17 @@ from kapiserver.doctor.stores.postgresql import database_problem, inspection_of,
 from kapiserver.doctor.stores.sqlite import changes_problem
 
 DEAD_ROWS = 100_000
-"""The dead rows of a table from which it gets a warning, if fewer rows live."""
+"""A table with at least this many dead rows gets a warning if fewer of its rows are live."""
 SMALL_TABLES = ("state", "compaction", "layout")
-"""Tables of one row, of which each write reads the first."""
+"""Tables of one row; each write reads `state`."""
 SMALL_BYTES = 16 << 20
-"""The size of such a table from which it is bloated."""
+"""A table of SMALL_TABLES that is at least this large is bloated."""
 LONG_SECONDS = 3600.0
-"""The age of a transaction from which it holds up vacuum."""
+"""A transaction that is at least this old holds up vacuum."""
 SLOT_BYTES = 1 << 30
-"""The bytes of log that an unused replication slot keeps, from which it gets a warning."""
+"""An unused replication slot gets a warning if it keeps at least this many bytes of log."""
 OLD_TRANSACTIONS, LAST_TRANSACTIONS = 500_000_000, 1_500_000_000
-"""The age of the oldest transaction number from which there is a warning, and an error. PostgreSQL
+"""The ages of the oldest transaction number that cause a warning and an error. PostgreSQL
 freezes tables from 200 million on, and refuses writes near 2 billion."""
 
 

@@ -10,15 +10,15 @@ from kapiserver.storage.errors import StorageError
 from kapiserver.storage.sqlite.admin import damage, resource_sizes, summarize
 
 FREE_SHARE = 0.5
-"""The share of free pages from which compaction is worth it,"""
+"""A file should be compacted if more than this share of it is free."""
 FREE_BYTES = 100 << 20
-"""and the free bytes from which it is."""
+"""A file should be compacted if it also has more free bytes. A longer WAL is reported."""
 VERSIONS = 10_000
-"""The versions of a resource in the history from which it is said to change often,"""
+"""A resource changes often if the history has at least this many versions of its objects."""
 VERSIONS_PER_OBJECT = 50
-"""and the versions of each of its objects."""
+"""A resource changes often if the history also has this many versions of each of its objects."""
 LARGE_BYTES = 4 << 30
-"""The size of a file from which it is said to be large: a start checks all of it."""
+"""A larger file is reported: a start checks the whole file."""
 
 
 def damaged_store(installation: Installation) -> Iterator[Problem]:

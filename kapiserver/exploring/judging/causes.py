@@ -16,7 +16,7 @@ from kapiserver.exploring.history import LEASES, OPERATOR, SERVER, Commit, Histo
 SHOWN = 10
 """Events that a report shows."""
 BEFORE_INJECTION = 3
-"""Of these, events before what a plan did, if the fault shows at the end."""
+"""How many of these events are from before the injection, if the fault shows at the end."""
 
 
 class Event(Struct, frozen=True):

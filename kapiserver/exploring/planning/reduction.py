@@ -17,7 +17,7 @@ Fails: TypeAlias = Callable[[Plan], Awaitable[bool]]
 
 
 class Certainty(Struct, frozen=True):
-    """In how many of how many runs a plan failed."""
+    """How often a plan failed: in `failed` of `runs` runs."""
 
     failed: int
     runs: int

@@ -40,7 +40,7 @@ class ReaderOfHost:
         self._offloader = offloader
         self._client = StreamingClient()
         self._params: dict[GroupVersionKind, Params] = {}
-        """By kind; the last one was used last."""
+        """Copies of params by kind, in the order of their last use."""
         self._adding = asyncio.Lock()
         self._absent: dict[GroupVersionKind, float] = {}
         """When the host did not serve a kind."""

@@ -70,7 +70,7 @@ class Informer(Generic[AnyObject]):
         self._unseen: set[ObjectKey] = set()
         """After an error: the objects that the new list has not shown yet."""
         self._deletions: list[dict[ObjectKey, int]] = []
-        """For each call of `fresh`: the resource versions at which objects were deleted since."""
+        """The resource versions of deletions since a call of `fresh` began; one mapping a call."""
         self._task: asyncio.Task[None] | None = None
 
     # Set-up, before `start`.

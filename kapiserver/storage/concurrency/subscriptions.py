@@ -43,7 +43,7 @@ class Subscribers(Generic[Handler]):
     def __init__(self) -> None:
         self._by_subscription: dict[Subscription, Handler] = {}
         self._handlers: tuple[Handler, ...] = ()
-        """The handlers; made anew after each change, because every write loops over them."""
+        """The handlers; copied at each change, because every write loops over them."""
 
     def subscribe(self, handler: Handler) -> Subscription:
         """Add a handler until its subscription is cancelled."""

@@ -56,7 +56,7 @@ class EncryptionMetrics:
         self.transformation_seconds: Histogram[tuple[str, str]] = Histogram(
             TRANSFORMATION_SECONDS, limit=MAX_USER_SERIES
         )
-        """By type and prefix, failures left out."""
+        """Times of successful transformations, by type and prefix."""
         self.call_seconds: Histogram[KMSCall] = Histogram(KMS_SECONDS)
         self.key_uses: Counter[KeyUse] = Counter(limit=MAX_KEY_IDS)
         self.key_use_times: Gauge[KeyUse] = Gauge(limit=MAX_KEY_IDS)

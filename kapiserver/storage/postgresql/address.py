@@ -1,9 +1,9 @@
 """The address of a database, and what the parameters of libpq mean in it.
 
-asyncpg implements most of libpq's parameters. A parameter that nobody here implements is refused by
-name, except at values that ask for what happens anyway: nobody shall believe that a connection is
-safer than it is. Names that libpq does not know are settings of the session. Source: section 34.1.2
-of PostgreSQL's documentation, as of version 18.
+asyncpg implements most of libpq's parameters. A parameter that neither asyncpg nor this module
+implements is refused by name, unless its value asks for what happens anyway: users must not believe
+that a connection is safer than it is. Names that libpq does not know are settings of the session.
+Source: section 34.1.2 of PostgreSQL's documentation, as of version 18.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class PostgresqlStore(KV):
         )
         self._delivery = Delivery()
         self._starts = 0
-        """How often the delivery has begun anew."""
+        """How often the delivery has begun again."""
         self._last_event: KVEvent | None = None
         """The last event that the watches received, None if they received none."""
         self._start_version: Version | None = None

@@ -152,7 +152,7 @@ PATCH_TYPES: dict[str, PatchType] = {
     "application/strategic-merge-patch+json": _STRATEGIC,
     "application/strategic-merge-patch+cbor": replace(_STRATEGIC, decode=_document_in_cbor),
 }
-"""By the body's media type; messages list them in this order, CBOR last."""
+"""Patch types by the media type of the body. Messages list them in this order, CBOR last."""
 
 _FUNCTION = PatchType(
     read=lambda change: change, apply=lambda obj, change, _: change(copy_tree(obj)), shows=_result

@@ -1,9 +1,9 @@
 """Parses the requests of one connection with httptools, which wraps Node's parser llhttp.
 
 The parser reports each request as soon as its head is complete; the body follows. Most requests of
-a connection differ in their first line alone: a head that is the one before but for that line, and
-that frames no body, is taken without httptools, which saves 15,000 instructions. Knows no socket.
-Mirrors readRequest and readTransfer of Go's net/http.
+a connection differ in their first line only. If a head frames no body, and equals the head before
+it except for the first line, httptools is not called, which saves 15,000 instructions. Knows no
+socket. Mirrors readRequest and readTransfer of Go's net/http.
 """
 
 from __future__ import annotations

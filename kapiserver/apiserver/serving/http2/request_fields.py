@@ -77,7 +77,7 @@ _TOO_LARGE = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
 class RequestReader:
-    """Reads the requests of one connection. Most of them are equal but for their paths."""
+    """Reads the requests of one connection. Most of them are equal except for their paths."""
 
     __slots__ = ("_earlier_fields", "_earlier_request", "_path_index")
 

@@ -1,4 +1,4 @@
-"""Encodes the heads of HTTP/2 responses as header blocks. Pure but for the date."""
+"""Encodes the heads of HTTP/2 responses as header blocks. Pure except for the date."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PIECE_CHARACTERS = 256 * 1024
-"""The least length of a piece of text, but for the last piece."""
+"""The least length of each piece of text except the last one."""
 
 Labels: TypeAlias = Sequence[str]
 _PLACE = "\0"

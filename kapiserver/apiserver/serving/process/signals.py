@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 class ServerSignals:
     """The signal handlers of one process; the constructor installs them on the running loop.
 
-    stop    set when the server shall drain and end
+    stop    set when the server must drain and end
     """
 
     def __init__(self, *, worker: bool = False) -> None:

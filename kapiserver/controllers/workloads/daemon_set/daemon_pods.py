@@ -113,7 +113,7 @@ def new_daemon_pod(owner: Tree, node_name: str, text: str) -> Tree:
 
 
 def target_node_of(pod: Tree) -> str:
-    """Return the node on which the pod runs or shall run, or ""."""
+    """Return the node on which the pod runs or is meant to run, or ""."""
     if node := node_of(pod):
         return node
     terms = value_at(pod, "spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")

@@ -271,7 +271,7 @@ class _Search:
 
 def _is_extended(request: DeviceRequest) -> bool:
     """Report whether a request is for an extended resource. Its claim may not wait for a driver:
-    each attempt makes it anew."""
+    each attempt rebuilds it."""
     return EXTENDED in annotations_of(request.claim)
 
 

@@ -103,7 +103,7 @@ class Inventory:
 
 
 def _results(claim: Tree) -> Iterator[tuple[DeviceID, Tree]]:
-    """Yield the devices that a claim has, but for those of administrators."""
+    """Yield the devices that a claim has, except those of administrators."""
     for result in value_at(claim, "status", "allocation", "devices", "results") or ():
         if not result.get("adminAccess"):
             yield DeviceID(result["driver"], result["pool"], result["device"]), result

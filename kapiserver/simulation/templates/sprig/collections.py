@@ -1,4 +1,4 @@
-"""sprig's functions for lists and maps. They return new ones, but for `set` and `unset`."""
+"""sprig's functions for lists and maps. All return new ones, except `set` and `unset`."""
 
 from __future__ import annotations
 

@@ -43,14 +43,14 @@ def _certificate(
 ) -> Certificate:
     attributes = [part for relative in peer_certificate.get("subject", ()) for part in relative]
     names = [value for key, value in attributes if key == "commonName"]
-    expiries = [peer_certificate["notAfter"], *(each.get_info()["notAfter"] for each in chain)]
+    expiries = [peer_certificate["notAfter"], *(issuer.get_info()["notAfter"] for issuer in chain)]
     return Certificate(
         common_name=names[-1] if names else "",
         organizations=tuple(value for key, value in attributes if key == "organizationName"),
         uids=tuple(value for key, value in attributes if key == _UID_ATTRIBUTE),
         sha256=sha256,
         not_after=min(map(ssl.cert_time_to_seconds, expiries)),
-        chain=frozenset(_digest(each.public_bytes(_DER)) for each in chain),
+        chain=frozenset(_digest(issuer.public_bytes(_DER)) for issuer in chain),
     )
 
 

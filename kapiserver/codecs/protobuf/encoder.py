@@ -4,7 +4,8 @@ Encodes as the Go structs of k8s.io/api do, byte for byte: fields in the order o
 strings, numbers and structs even if they are zero, pointers only if they are set; lists unpacked;
 maps sorted by key. Knows no envelope. Mirrors the marshalers of gogo/protobuf.
 
-Names in the generated code: `v` is a value, `n` a length, `w` a map, `k` a key of it and `e` its
+The generated code collects the pieces of a message and joins them at its end: to add up bytes takes
+twice as long. Names in it: `v` is a value, `n` a length, `w` a map, `k` a key of it and `e` its
 encoded entry.
 """
 
@@ -61,7 +62,7 @@ _SCALAR_EXPRESSIONS = {
     "int64": "SMALL[v] if 0 <= v < 2048 else varint(v)",
     "double": "pack_double(v)",
 }
-_LENGTH_EXPRESSION = "SMALL[n] if (n := len(v)) < 2048 else varint(n)"
+_LENGTH_OF = "SMALL[n] if (n := len({0})) < 2048 else varint(n)"
 
 
 @cached_in_type
@@ -74,12 +75,12 @@ def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     if issubclass(type_, EncodedType):
         return type_.encode
     source = FunctionSource("tree")
-    source.add("get = tree.get\nout = bytearray()")
+    source.add("get = tree.get\nout = []")
     fields = [field for field in type_.fields() if field.number is not None]
     fields.sort(key=lambda field: field.number or 0)
     for omittable, row in itertools.groupby(fields, _is_omittable):
         source.add(_row_lines(source, list(row), omittable=omittable))
-    source.add("return out")
+    source.add('return b"".join(out)')
     return source.compile(
         f"protobuf writer of {type_.__name__}",
         EMPTY={},
@@ -129,21 +130,22 @@ def _field_lines(source: FunctionSource, field: Field) -> str:
         return f"v = get({name})\n{_append_lines(field_tag, shape, value)}"
     zero = field_tag + (bytes(8) if shape.name == "double" else b"\0")
     lines = _append_lines(field_tag, shape, value, condition=f"if v := get({name}):")
-    return f"{lines}\nelse: out += {zero!r}"
+    return f"{lines}\nelse: out.append({zero!r})"
 
 
 def _map_lines(source: FunctionSource, name: str, field_tag: bytes, shape: MapOf) -> str:
     nullable = shape.value == Scalar("bytes")  # nil stays nil in Go
+    key_tag, value_tag = _field_tag(1, Scalar("string")), _field_tag(2, shape.value)
     return f"""if w := get({name}):
     for k in sorted(w):
-        v = k.encode()
-        e = {_field_tag(1, Scalar("string"))!r} + ({_LENGTH_EXPRESSION}) + v
         v = w[k]
+        k = k.encode()
+        e = [{key_tag!r}, {_LENGTH_OF.format("k")}, k]
         if {"v is not None" if nullable else "True"}:
             v = {_value_expression(source, shape.value)}
-            e += {_field_tag(2, shape.value)!r}{_length_operand(shape.value)} + v
-        n = len(e)
-        out += {field_tag!r} + (SMALL[n] if n < 2048 else varint(n)) + e"""
+            e += {value_tag!r}, {_length_operand(shape.value)}v
+        v = b"".join(e)
+        out += {field_tag!r}, {_LENGTH_OF.format("v")}, v"""
 
 
 def _field_tag(number: int, shape: Shape) -> bytes:
@@ -155,11 +157,11 @@ def _field_tag(number: int, shape: Shape) -> bytes:
 
 def _length_operand(shape: Shape) -> str:
     has_size = not isinstance(shape, Scalar) or shape.name not in WIRE_TYPES
-    return f" + ({_LENGTH_EXPRESSION})" if has_size else ""
+    return f"{_LENGTH_OF.format('v')}, " if has_size else ""
 
 
 def _append_lines(field_tag: bytes, shape: Shape, value: str, condition: str = "") -> str:
-    lines = f"v = {value}\nout += {field_tag!r}{_length_operand(shape)} + v"
+    lines = f"v = {value}\nout += {field_tag!r}, {_length_operand(shape)}v"
     return f"{condition}\n{textwrap.indent(lines, '    ')}" if condition else lines
 
 
@@ -200,7 +202,7 @@ def _leaf_encoder(type_: type[Type]) -> Callable[[Value], bytes]:
     leaf, encode_message = type_, compiled_encoder(type_)
 
     def encode(value: Value) -> bytes:
-        return bytes(encode_message(leaf.to_message(value)))
+        return encode_message(leaf.to_message(value))
 
     encode_cached = functools.lru_cache(_CACHE_SIZE)(encode)
 

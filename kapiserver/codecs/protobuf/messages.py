@@ -46,12 +46,12 @@ def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     def encode(tree: Tree) -> bytes:
         try:
             try:
-                return bytes(encode_message(tree))
+                return encode_message(tree)
             except TypeError:
                 if type_.declares_fields:
                     raise
                 # The JSON of a custom object may have 5.0 where its schema has an integer.
-                return bytes(encode_message(_with_integers(tree)))
+                return encode_message(_with_integers(tree))
         except (AttributeError, TypeError, ValueError, OverflowError, struct.error) as error:
             raise NotEncodable(
                 f"a {type_.__name__} does not hold what it should: {error}"

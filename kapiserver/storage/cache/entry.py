@@ -372,11 +372,14 @@ _FIELDS_BEFORE = ("name", "generateName", "namespace", "selfLink", "uid")
 def stamp_resource_version(tree: Tree, revision: int) -> Tree:
     """Return a copy with `metadata.resourceVersion`, or without for revision 0. Shares the rest."""
     before = tree.get("metadata") or {}
-    meta = {name: before[name] for name in _FIELDS_BEFORE if name in before}
-    meta["resourceVersion"] = ""  # its place
-    meta.update(before)
+    if revision and "resourceVersion" not in before:
+        meta = {name: before[name] for name in _FIELDS_BEFORE if name in before}
+        meta["resourceVersion"] = ""  # its place
+        meta |= before
+    else:
+        meta = dict(before)
     if revision:
         meta["resourceVersion"] = str(revision)
     else:
-        del meta["resourceVersion"]
+        meta.pop("resourceVersion", None)
     return {**tree, "metadata": meta}

@@ -72,7 +72,6 @@ SERVER_FIELDS: Fields = {
     },
 }
 """Fields that have no owners, as in kube-apiserver."""
-_SERVER_METADATA = frozenset(step.removeprefix("f:") for step in SERVER_FIELDS["f:metadata"])
 
 
 def conflict_error(fields_by_manager: Mapping[Manager, Fields]) -> FieldConflicts:
@@ -200,8 +199,8 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
 
     def _compare_by(self, node: Node, before: Tree, after: Tree) -> Comparison:
         """Return the changes of fields that have owners and are not ignored."""
-        old, new = _without_server_fields(before), _without_server_fields(after)
-        comparison = structured_merge.compare(node, old, new)
+        metadata_of(before), metadata_of(after)  # both have metadata, as SERVER_FIELDS says
+        comparison = structured_merge.compare(node, before, after, SERVER_FIELDS)
         if not self.ignored:
             return comparison
         return Comparison(
@@ -411,14 +410,6 @@ def _without_managed_fields(obj: Tree) -> Tree:
         return obj
     other_fields = {name: value for name, value in metadata.items() if name != "managedFields"}
     return {**obj, "metadata": other_fields}
-
-
-def _without_server_fields(obj: Tree) -> Tree:
-    """Return the object without the metadata that has no owners; that of a PUT differs from that of
-    the stored object."""
-    metadata = metadata_of(obj)
-    owned = {name: value for name, value in metadata.items() if name not in _SERVER_METADATA}
-    return {**obj, "metadata": owned}
 
 
 def object_description(config: Tree) -> str:

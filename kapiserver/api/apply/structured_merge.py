@@ -55,9 +55,10 @@ class Comparison(Struct, frozen=True):
 # Comparing.
 
 
-def compare(node: Node, old: Value, new: Value) -> Comparison:
-    """Return the differences of `new` from `old`."""
-    added, modified, removed = _compare(node, old, new)
+def compare(node: Node, old: Value, new: Value, unowned: Fields = END) -> Comparison:
+    """Return the differences of `new` from `old`, without the paths of `unowned`, whose parents are
+    maps in both."""
+    added, modified, removed = _compare(node, old, new, unowned)
     return Comparison(
         added=children(added or {}),
         modified=children(modified or {}),
@@ -72,19 +73,14 @@ _UNCHANGED: Final[_Diff] = (None, None, None)
 _MODIFIED: Final[_Diff] = (None, END, None)
 
 
-def _compare(node: Node, old: Any, new: Any) -> _Diff:
+def _compare(node: Node, old: Any, new: Any, unowned: Fields = END) -> _Diff:
     if old is new or (old is not ABSENT and new is not ABSENT and _equal(old, new)):
         return _UNCHANGED
     if old is ABSENT:
         return _all_fields(node, new), None, None
     if new is ABSENT:
         return None, None, _all_fields(node, old)
-    before = after = node
-    if isinstance(node, AnyNode):
-        before, after = deduce(node, old), deduce(node, new)
-    if before is not after and old is not None and new is not None:
-        return _all_fields(after, new), END, _all_fields(before, old)
-    return _compare_inside(after if new is not None else before, old, new)
+    return _compare_unequal(node, old, new, unowned)
 
 
 def _equal(left: Value, right: Value) -> bool:
@@ -93,36 +89,49 @@ def _equal(left: Value, right: Value) -> bool:
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
-def _compare_inside(node: Node, old: Value, new: Value) -> _Diff:
-    if not isinstance(node, MapNode | ListNode) or node.atomic or not (old or new):
+def _compare_unequal(node: Node, old: Value, new: Value, unowned: Fields) -> _Diff:
+    if node.__class__ is AnyNode:
+        before, after = deduce(node, old), deduce(node, new)
+        if before is not after and old is not None and new is not None:
+            return _all_fields(after, new), END, _all_fields(before, old)
+        node = after if new is not None else before
+    if not isinstance(node, (MapNode, ListNode)) or node.atomic or not (old or new):
         return _MODIFIED
     if isinstance(node, MapNode):
-        return _compare_maps(node, old or {}, new or {})
+        return _compare_maps(node, old or {}, new or {}, unowned)
     return _compare_lists(node, old or [], new or [])
 
 
-def _compare_maps(node: MapNode, old: dict[str, Value], new: dict[str, Value]) -> _Diff:
+def _compare_maps(
+    node: MapNode, old: dict[str, Value], new: dict[str, Value], unowned: Fields
+) -> _Diff:
     added: Fields = {}
     modified: Fields = {}
     removed: Fields = {}
+    declared, element = node.fields, node.element or UNDECLARED
     for name, old_value in old.items():
         new_value = new.get(name, ABSENT)
         # As `_equal`, without a call for most values.
         if old_value is new_value or (
-            old_value.__class__ is new_value.__class__ and old_value == new_value
+            old_value == new_value
+            and (old_value.__class__ is new_value.__class__ or _equal(old_value, new_value))
         ):
             continue
+        child, step = declared.get(name, element), "f:" + name
+        unowned_below = unowned.get(step)
+        if unowned_below == END:
+            continue
         if new_value is ABSENT:
-            child = node.child(name) or UNDECLARED
-            removed[field_step(name)] = _all_fields(child, old_value)
+            removed[step] = _all_fields(child, old_value)
+        elif child.__class__ is ScalarNode:
+            modified[step] = END
         else:
-            diff = _compare(node.child(name) or UNDECLARED, old_value, new_value)
-            if diff is not _UNCHANGED:
-                _add_diff(field_step(name), diff, added, modified, removed)
-    for name, new_value in new.items():
-        if name not in old:
-            child = node.child(name) or UNDECLARED
-            added[field_step(name)] = _all_fields(child, new_value)
+            diff = _compare_unequal(child, old_value, new_value, unowned_below or END)
+            _add_diff(step, diff, added, modified, removed)
+    if not new.keys() <= old.keys():
+        for name, new_value in new.items():
+            if name not in old and (step := "f:" + name) not in unowned:
+                added[step] = _all_fields(declared.get(name, element), new_value)
     return added or None, modified or None, removed or None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Hashable
 from time import perf_counter
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from kapiserver.api.group import Resource
 from kapiserver.apiserver.authentication.metrics import (
@@ -163,12 +163,9 @@ class MutatingPolicyLabels(NamedTuple):
     error_type: str
 
 
-class StorageLabels(NamedTuple):
-    """Labels of an operation of the store, which has etcd's name."""
-
-    operation: str
-    group: str
-    resource: str
+StorageLabels: TypeAlias = tuple[str, str, str]
+"""The STORAGE_LABELS of an operation of the store, which has etcd's name."""
+STORAGE_LABELS = ("operation", "group", "resource")
 
 
 class SharedSeries:
@@ -421,7 +418,7 @@ class Metrics:
         def observe(operation: str, path: str, seconds: float, failed: bool) -> None:
             resource = resource_at(path)
             group, name = (resource.group, resource.name) if resource is not None else ("", "")
-            labels = StorageLabels(operation, group, name)
+            labels = operation, group, name
             self.storage_operations += 1
             self.storage_seconds.observe(labels, seconds)
             if failed:
@@ -437,7 +434,7 @@ class Metrics:
             for verb in WRITE_VERBS:
                 self.request_bytes.values.pop((group, resource, verb), None)
             for operation in OPERATIONS:
-                labels = StorageLabels(operation, group, resource)
+                labels = operation, group, resource
                 self.storage_seconds.values.pop(labels, None)
                 self.storage_errors.values.pop(labels, None)
 

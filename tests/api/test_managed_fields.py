@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.apply import fieldsets, merge_schema, structured_merge
-from kapiserver.api.apply.managed_fields import SERVER_FIELDS
+from kapiserver.api.apply.managed_fields import SERVER_FIELDS, UNOWNED
 from kapiserver.api.apply.managed_fields_entries import decode_managers, encode_managers
 from kapiserver.api.apply.merge_schema import ANY, ListNode, MapNode
 from kapiserver.api.apply.typed_values import SchemaMismatch, check
@@ -408,6 +408,21 @@ def test_comparison_turns_old_into_new(old: Tree, new: Tree) -> None:
     assert _unordered(canonical(merged)) == _unordered(canonical(new))
 
 
+@given(_pods(), _pods())
+@settings(max_examples=50)
+def test_comparison_without_the_fields_of_the_server(old: Tree, new: Tree) -> None:
+    """What has no owners is left out, whether one object has it or both."""
+    node = merge_schema.schema_of(SCHEME.type_of(GroupVersionKind("", "v1", "Pod")))
+    server_names = UNOWNED["metadata"] or {}
+    owned = [
+        pod | {"metadata": {k: v for k, v in pod["metadata"].items() if k not in server_names}}
+        for pod in (old, new)
+    ]
+    stored = old | {"metadata": old["metadata"] | {"uid": "1", "managedFields": [{}]}}
+    expected = structured_merge.compare(node, *owned)
+    assert structured_merge.compare(node, stored, new, UNOWNED) == expected
+
+
 @given(_pods(), st.dictionaries(st.sampled_from(["a", "spec", "b"]), _DATA, max_size=3))
 @settings(max_examples=150)
 def test_creator_owns_what_is_not_in_an_empty_object(pod: Tree, data: Tree) -> None:
@@ -421,7 +436,7 @@ def test_creator_owns_what_is_not_in_an_empty_object(pod: Tree, data: Tree) -> N
         for old in (empty, empty | {"metadata": {"labels": {"a": "1"}}, "data": {"a": {}}}):
             diff = structured_merge.compare(node, old, new)
             changed = fieldsets.union(diff.added, diff.modified)
-            fields = structured_merge.fields_of_new(node, old, new, SERVER_FIELDS)
+            fields = structured_merge.fields_of_new(node, old, new, UNOWNED)
             expected = fieldsets.sort_steps(fieldsets.difference(changed, SERVER_FIELDS))
             assert json.dumps(fields) == json.dumps(expected)
 

@@ -42,7 +42,7 @@ from kapiserver.api.apply.managed_fields_entries import (
     new_entry,
 )
 from kapiserver.api.apply.merge_schema import MapNode, Node
-from kapiserver.api.apply.structured_merge import Comparison
+from kapiserver.api.apply.structured_merge import Comparison, Unowned
 from kapiserver.api.apply.typed_values import (
     SchemaMismatch,
     checked_fields_of,
@@ -72,6 +72,12 @@ SERVER_FIELDS: Fields = {
     },
 }
 """Fields that have no owners, as in kube-apiserver."""
+UNOWNED: Unowned = {
+    "apiVersion": None,
+    "kind": None,
+    "metadata": dict.fromkeys(step.removeprefix("f:") for step in SERVER_FIELDS["f:metadata"]),
+}
+"""The same by their names."""
 
 
 def conflict_error(fields_by_manager: Mapping[Manager, Fields]) -> FieldConflicts:
@@ -134,7 +140,7 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
         would return, with a fraction of its work: an object has more fields than a change of it."""
         empty, node = self._empty, self._node
         assert isinstance(node, MapNode), "an object is a map"
-        fields = structured_merge.fields_of_new(node, empty, new, SERVER_FIELDS)
+        fields = structured_merge.fields_of_new(node, empty, new, UNOWNED)
         fields = without(fields, self.ignored)
         if not fields:
             return []
@@ -199,8 +205,8 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
 
     def _compare_by(self, node: Node, before: Tree, after: Tree) -> Comparison:
         """Return the changes of fields that have owners and are not ignored."""
-        metadata_of(before), metadata_of(after)  # both have metadata, as SERVER_FIELDS says
-        comparison = structured_merge.compare(node, before, after, SERVER_FIELDS)
+        metadata_of(before), metadata_of(after)  # both have metadata, as UNOWNED says
+        comparison = structured_merge.compare(node, before, after, UNOWNED)
         if not self.ignored:
             return comparison
         return Comparison(
@@ -427,6 +433,8 @@ def kind_description(config: Tree) -> str:
 
 def _cap_updaters(managers: Managers) -> Managers:
     """Merge the oldest updaters beyond MAX_UPDATERS, one bucket per version."""
+    if len(managers) <= MAX_UPDATERS:
+        return managers
     updaters = [manager for manager in managers if manager.operation == UPDATE]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:

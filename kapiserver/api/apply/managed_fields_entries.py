@@ -6,7 +6,7 @@ Knows no merging. Mirrors managedfields/internal/managedfields.go of k8s.io/apim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ MAX_ENTRIES = 1_000
 """Entries that a client may send."""
 
 
-class Manager(NamedTuple):
+class Manager(Struct, frozen=True, order=True):
     """The identity of an entry of managedFields. An applier is the same manager in all versions."""
 
     name: str
@@ -113,16 +113,17 @@ def _read_entry(entry: Tree) -> tuple[Manager, VersionedSet]:
 
 def encode_managers(managers: Managers) -> list[Tree]:
     """Return the entries of managedFields, in order."""
-    pairs = sorted(
-        managers.items(),
-        key=lambda pair: (
-            pair[0].operation,
-            pair[1].time or "",
-            pair[0].name,
-            pair[1].api_version,
-            pair[0].subresource,
-        ),
-    )
+    pairs = list(managers.items())
+    if len(pairs) > 1:
+        pairs.sort(
+            key=lambda pair: (
+                pair[0].operation,
+                pair[1].time or "",
+                pair[0].name,
+                pair[1].api_version,
+                pair[0].subresource,
+            )
+        )
     return [_write_entry(manager, owned) for manager, owned in pairs]
 
 

@@ -8,7 +8,7 @@ may share parts with arguments. Mirrors the typed package of sigs.k8s.io/structu
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -43,6 +43,10 @@ class _Absent:
 
 ABSENT: Final = _Absent()
 
+Unowned: TypeAlias = Mapping[str, "Unowned | None"]
+"""Fields by name that are not looked at: None for a field, a map for fields within it."""
+_NOTHING: Unowned = {}
+
 
 class Comparison(Struct, frozen=True):
     """The differences between two values."""
@@ -55,8 +59,8 @@ class Comparison(Struct, frozen=True):
 # Comparing.
 
 
-def compare(node: Node, old: Value, new: Value, unowned: Fields = END) -> Comparison:
-    """Return the differences of `new` from `old`, without the paths of `unowned`, whose parents are
+def compare(node: Node, old: Value, new: Value, unowned: Unowned = _NOTHING) -> Comparison:
+    """Return the differences of `new` from `old` without the fields of `unowned`, whose parents are
     maps in both."""
     added, modified, removed = _compare(node, old, new, unowned)
     return Comparison(
@@ -73,7 +77,7 @@ _UNCHANGED: Final[_Diff] = (None, None, None)
 _MODIFIED: Final[_Diff] = (None, END, None)
 
 
-def _compare(node: Node, old: Any, new: Any, unowned: Fields = END) -> _Diff:
+def _compare(node: Node, old: Any, new: Any, unowned: Unowned = _NOTHING) -> _Diff:
     if old is new or (old is not ABSENT and new is not ABSENT and _equal(old, new)):
         return _UNCHANGED
     if old is ABSENT:
@@ -89,7 +93,7 @@ def _equal(left: Value, right: Value) -> bool:
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
-def _compare_unequal(node: Node, old: Value, new: Value, unowned: Fields) -> _Diff:
+def _compare_unequal(node: Node, old: Value, new: Value, unowned: Unowned) -> _Diff:
     if node.__class__ is AnyNode:
         before, after = deduce(node, old), deduce(node, new)
         if before is not after and old is not None and new is not None:
@@ -103,13 +107,15 @@ def _compare_unequal(node: Node, old: Value, new: Value, unowned: Fields) -> _Di
 
 
 def _compare_maps(
-    node: MapNode, old: dict[str, Value], new: dict[str, Value], unowned: Fields
+    node: MapNode, old: dict[str, Value], new: dict[str, Value], unowned: Unowned
 ) -> _Diff:
     added: Fields = {}
     modified: Fields = {}
     removed: Fields = {}
     declared, element = node.fields, node.element or UNDECLARED
     for name, old_value in old.items():
+        if name in unowned and unowned[name] is None:
+            continue
         new_value = new.get(name, ABSENT)
         # As `_equal`, without a call for most values.
         if old_value is new_value or (
@@ -118,20 +124,18 @@ def _compare_maps(
         ):
             continue
         child, step = declared.get(name, element), "f:" + name
-        unowned_below = unowned.get(step)
-        if unowned_below == END:
-            continue
         if new_value is ABSENT:
             removed[step] = _all_fields(child, old_value)
         elif child.__class__ is ScalarNode:
             modified[step] = END
         else:
-            diff = _compare_unequal(child, old_value, new_value, unowned_below or END)
+            below = unowned.get(name) or _NOTHING
+            diff = _compare_unequal(child, old_value, new_value, below)
             _add_diff(step, diff, added, modified, removed)
     if not new.keys() <= old.keys():
         for name, new_value in new.items():
-            if name not in old and (step := "f:" + name) not in unowned:
-                added[step] = _all_fields(declared.get(name, element), new_value)
+            if name not in old and name not in unowned:
+                added["f:" + name] = _all_fields(declared.get(name, element), new_value)
     return added or None, modified or None, removed or None
 
 
@@ -177,18 +181,17 @@ def _items_by_step(node: ListNode, items: list[Value]) -> dict[Step, list[Value]
 
 
 def fields_of_new(
-    node: MapNode, empty: dict[str, Value], new: dict[str, Value], unowned: Fields
+    node: MapNode, empty: dict[str, Value], new: dict[str, Value], unowned: Unowned
 ) -> Fields:
     """Return the fields of a new object that have owners, with their steps in the order in which
     they are serialized: those which `compare` says are added or modified since the empty object,
-    without the paths of `unowned`, whose parents the empty object has."""
+    without the fields of `unowned`, whose parents the empty object has."""
     fields: Fields = {}
     declared, element = node.fields, node.element or UNDECLARED
     for name in sorted(new):
-        step, value, old = "f:" + name, new[name], empty.get(name, ABSENT)
-        unowned_below = unowned.get(step)
-        if unowned_below == END:
+        if name in unowned and unowned[name] is None:
             continue
+        step, value, old = "f:" + name, new[name], empty.get(name, ABSENT)
         child = declared.get(name, element)
         if old is ABSENT:
             fields[step] = _all_fields(child, value)
@@ -198,7 +201,7 @@ def fields_of_new(
             and isinstance(old, dict)
             and isinstance(value, dict)
         ):
-            if below := fields_of_new(child, old, value, unowned_below or END):
+            if below := fields_of_new(child, old, value, unowned.get(name) or _NOTHING):
                 fields[step] = below
         else:
             added, modified, _ = _compare(child, old, value)

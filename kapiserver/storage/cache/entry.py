@@ -125,6 +125,7 @@ class Entry:
 
     path        key in the store
     revision    revision of the write; 0 if not written (yet, or by a dry run)
+    cached_tree the tree if it is cached, else None; it is shared: never change it
     list_splice how a protobuf list splices the value; set by the codec
     used        whether a derived value was used since it was cached
     """
@@ -133,8 +134,8 @@ class Entry:
         "__weakref__",
         "_encodings",
         "_selectable",
-        "_tree",
         "_value",
+        "cached_tree",
         "codec",
         "list_splice",
         "path",
@@ -155,7 +156,7 @@ class Entry:
         self.path = path
         self._value: Data = value
         self.revision = revision
-        self._tree: Tree | None = None
+        self.cached_tree: Tree | None = None
         self._selectable: Selectable | None = None
         self._encodings: tuple[Encoding, Data] | dict[Encoding, Data] | None = None
         self.list_splice: ListItemSplice | None = None
@@ -192,12 +193,12 @@ class Entry:
     def is_slow_to_decode(self) -> bool:
         """Whether a thread is to make the tree: the object is large, or the first of its
         resource."""
-        return self._tree is None and (not self.codec.is_tree_loaded or self.is_large)
+        return self.cached_tree is None and (not self.codec.is_tree_loaded or self.is_large)
 
     def is_slow_to_encode(self, encoding: Encoding) -> bool:
         """Whether a thread is to encode the object: it is large, or the first of its resource in
         this encoding."""
-        if self._tree is None and encoding not in self.codec.loaded_encodings:
+        if self.cached_tree is None and encoding not in self.codec.loaded_encodings:
             return True
         return self.is_large
 
@@ -236,21 +237,16 @@ class Entry:
             return False
         if selection.selects_everything:
             return True
-        if self._selectable is None and self._tree is None:
+        if self._selectable is None and self.cached_tree is None:
             matched = self.codec.prefilter(self, selection)
             if matched is not None:
                 return matched
         return selection.matches(*self.selectable)
 
-    @property
-    def cached_tree(self) -> Tree | None:
-        """The tree if it is cached, else None. It is shared: never change it."""
-        return self._tree
-
     def tree(self) -> Tree:
         """Return the object in the hub version, with its resourceVersion. It is shared: never
         change it."""
-        tree = self._tree
+        tree = self.cached_tree
         if tree is None:
             tree = self.codec.tree(self)
             self.cache_tree(tree)
@@ -260,7 +256,7 @@ class Entry:
 
     def cache_tree(self, tree: Tree) -> None:
         """Cache a decoded tree."""
-        self._tree = tree
+        self.cached_tree = tree
         self.codec.on_tree_cached(self)
 
     def encode(self, encoding: Encoding) -> bytes:
@@ -343,23 +339,23 @@ class Entry:
         """Set the revision after the entry was written."""
         if not self.revision:
             self.revision = revision
-            if self._tree is not None:
-                self._tree = stamp_resource_version(self._tree, revision)
+            if self.cached_tree is not None:
+                self.cached_tree = stamp_resource_version(self.cached_tree, revision)
 
     def at_revision(self, revision: Revision) -> Entry:
         """Return the object at another revision: a deleted object has the deletion's revision."""
-        tree = None if self._tree is None else stamp_resource_version(self._tree, revision)
+        tree = None if self.cached_tree is None else stamp_resource_version(self.cached_tree, revision)
         entry = Entry(self.codec, self.path, self.value, revision, tree=tree)
         entry._selectable = self._selectable
         return entry
 
     def lend_tree(self, tree: Tree) -> None:
         """Set the tree until the caller drops it, without accounting for it."""
-        self._tree = tree
+        self.cached_tree = tree
 
     def drop_tree(self) -> None:
         """Evict the tree."""
-        self._tree = None
+        self.cached_tree = None
 
     def drop_encodings(self) -> None:
         """Evict all encodings."""

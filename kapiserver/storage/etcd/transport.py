@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.etcd.messages import (
@@ -58,7 +60,7 @@ def refusal(code: int, message: str) -> StorageError:
     return EtcdError(code, message)
 
 
-class Call(NamedTuple, Generic[T]):
+class Call(Struct, Generic[T], frozen=True):
     """One encoded request: its method, its message, and the decoder of a response, which raises
     Corrupt."""
 

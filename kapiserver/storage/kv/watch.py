@@ -17,6 +17,7 @@ connection.
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -30,10 +31,13 @@ HISTORY_PAGE = 500
 MAX_BUFFERED = 4096
 """Live events buffered while catching up. Beyond that the buffer is dropped, and its events are
 read from history too."""
+MAX_REMEMBERED_DIRECTORIES = 4096
+"""Directories whose watches `WatchIndex` remembers."""
 RECENT_EVENTS = 1024
 RECENT_BYTES = 1 << 20
 """Limits of `RecentEvents`: events, and bytes of their values."""
 
+_SLASH = re.compile("/")
 _log = logging.getLogger(__name__)
 
 
@@ -164,6 +168,8 @@ class WatchIndex:
     def __init__(self) -> None:
         self._by_directory: dict[str, dict[KVWatch, None]] = {}
         """The watches of each directory, in the order in which they were added."""
+        self._watched_above: dict[str, tuple[str, ...]] = {}
+        """The directories of a key that are watched, by the last of them: many keys share it."""
 
     def __iter__(self) -> Iterator[KVWatch]:
         """Iterate over a copy of all watches."""
@@ -172,6 +178,7 @@ class WatchIndex:
     def start(self, watch: KVWatch, tasks: BackgroundTasks[None]) -> None:
         """Dispatch events to the watch from now on, and let it catch up if it is behind."""
         self._by_directory.setdefault(_directory(watch.prefix), {})[watch] = None
+        self._watched_above.clear()
         if not watch.live:
             tasks.start(watch.replay())
 
@@ -182,22 +189,29 @@ class WatchIndex:
         watches.pop(watch, None)
         if not watches:
             self._by_directory.pop(directory, None)
+            self._watched_above.clear()
 
     def dispatch(self, events: Sequence[KVEvent]) -> None:
         """Dispatch a batch of events to the watches of their keys."""
         batches: dict[str, list[KVEvent]] = {}
         for event in events:
-            key, end = event.key, 0
-            while True:
-                directory = key[:end]
-                if directory in self._by_directory:
-                    batches.setdefault(directory, []).append(event)
-                end = key.find("/", end) + 1
-                if not end:
-                    break
+            last = _directory(event.key)
+            watched = self._watched_above.get(last)
+            if watched is None:
+                watched = self._watched_directories(last)
+            for directory in watched:
+                batches.setdefault(directory, []).append(event)
         for directory, batch in batches.items():
             for watch in tuple(self._by_directory.get(directory, ())):
                 watch.receive(batch)
+
+    def _watched_directories(self, last: str) -> tuple[str, ...]:
+        ends = [0, *(match.end() for match in _SLASH.finditer(last))]
+        directories = tuple(last[:end] for end in ends if last[:end] in self._by_directory)
+        if len(self._watched_above) >= MAX_REMEMBERED_DIRECTORIES:
+            self._watched_above.clear()
+        self._watched_above[last] = directories
+        return directories
 
 
 class RecentEvents:

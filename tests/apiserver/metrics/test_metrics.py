@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.metrics import Metrics, RequestLabels, StorageLabels
+from kapiserver.apiserver.metrics import Metrics, RequestLabels
 from kapiserver.apiserver.serving.metrics.server_families import ServerFamilies
 from kapiserver.apiserver.serving.metrics.stability import BETA, STABLE
 from kapiserver.apiserver.serving.metrics.text import Family, text_of
@@ -203,7 +203,7 @@ def _fill(metrics: Metrics, resources: int) -> None:
                 series.shared.sli_seconds.observe(seconds)
                 series.shared.body_bytes.observe(1000)
         for operation in OPERATIONS:
-            metrics.storage_seconds.observe(StorageLabels(operation, group, name), 0.1)
+            metrics.storage_seconds.observe((operation, group, name), 0.1)
 
 
 @pytest.mark.own_process

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.metrics import Metrics, StorageLabels
+from kapiserver.apiserver.metrics import STORAGE_LABELS, Metrics
 from kapiserver.apiserver.serving.metrics.families import counts, histogram, numbers
 from kapiserver.apiserver.serving.metrics.text import Family
 from kapiserver.metrics import Observations
@@ -120,20 +120,20 @@ def _operations(metrics: Metrics) -> Iterator[Family]:
     yield histogram(
         "etcd_request_duration_seconds",
         "Seconds that one operation of the store took, whichever backend it is.",
-        StorageLabels._fields,
+        STORAGE_LABELS,
         metrics.storage_seconds,
     )
     yield counts(
         "etcd_requests_total",
         "Operations of the store, whichever backend it is.",
-        StorageLabels._fields,
+        STORAGE_LABELS,
         metrics.storage_seconds,
     )
     yield numbers(
         "counter",
         "etcd_request_errors_total",
         "Operations of the store that it could not execute.",
-        StorageLabels._fields,
+        STORAGE_LABELS,
         metrics.storage_errors,
     )
 

@@ -9,7 +9,6 @@ and the log of slow requests add up spans by name; with --tracing-config-file th
 
 `with span` costs 8,000 instructions (decision 122). What every request does costs a quarter: it
 adds a Span when it has ended, to `request.trace`, or by `add_span` in a layer that sees no request.
-So does `with late_span` until it is opened.
 """
 
 from __future__ import annotations
@@ -55,17 +54,6 @@ class Span(Struct, eq=False, gc=False):
         trace = _TRACE.get()
         if trace is not None:
             trace.add(self)
-
-
-class LateSpan(Span, eq=False, gc=False):
-    """A span within which few requests begin others."""
-
-    def __enter__(self) -> LateSpan:
-        return self
-
-    def open(self) -> None:
-        """Be the parent of the spans that begin from now on."""
-        _SPAN.set(self)
 
 
 class TraceContext(Struct, frozen=True, kw_only=True, gc=False):
@@ -161,12 +149,6 @@ def span(name: str, attributes: Mapping[str, str] | None = None) -> Span:
     """Return a span that begins now and ends with its block."""
     now = perf_counter()
     return Span(name, now, now, _SPAN.get(), attributes)
-
-
-def late_span(name: str) -> LateSpan:
-    """Return a span that begins now and ends with its block, not yet open."""
-    now = perf_counter()
-    return LateSpan(name, now, now, _SPAN.get())
 
 
 def add_span(

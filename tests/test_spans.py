@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 
 from kapiserver import spans
-from kapiserver.spans import Span, Trace, add_span, late_span, span
+from kapiserver.spans import Span, Trace, add_span, span
 
 
 def test_parents() -> None:
@@ -46,35 +46,6 @@ def test_parents() -> None:
         assert trace.start <= each.start <= each.end
         if each.parent is not None:
             assert each.parent.start <= each.start <= each.end <= each.parent.end
-
-
-def test_late_spans() -> None:
-    """A late span is the parent of spans that begin after it was opened, and of none after its
-    end."""
-    trace = Trace()
-
-    async def run() -> None:
-        trace.begin()
-        with span("outer"):
-            with late_span("late") as late:
-                with span("before"):
-                    pass
-                late.open()
-                with span("after"):
-                    pass
-            with late_span("unopened"), span("inner"):
-                pass
-
-    asyncio.run(run())
-    parents = [(each.name, each.parent and each.parent.name) for each in trace.spans]
-    assert parents == [
-        ("before", "outer"),
-        ("after", "late"),
-        ("late", "outer"),
-        ("inner", "outer"),
-        ("unopened", "outer"),
-        ("outer", None),
-    ]
 
 
 def test_a_span_ends_with_an_error() -> None:

@@ -20,9 +20,9 @@ def reorder_keys(tree: Tree, type_: type[Type]) -> None:
     key: Any = type_
     order = _order(key, tuple(tree))
     if order is not None:
-        items = [(name, tree[name]) for name in order]
+        values = [*map(tree.get, order)]
         tree.clear()
-        tree.update(items)
+        tree.update(zip(order, values, strict=True))
 
 
 @functools.lru_cache(maxsize=4096)  # objects of a kind mostly have the same keys

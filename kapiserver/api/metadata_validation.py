@@ -80,7 +80,10 @@ def validate_new(
 ) -> list[FieldError]:
     """Validate the metadata of a new object; `check` validates its name."""
     meta = obj.get("metadata") or {}
-    return [*_validate(meta, namespaced, check), *finalizers(meta.get("finalizers") or ())]
+    errors = _validate(meta, namespaced, check)
+    if meta.get("finalizers"):
+        errors += finalizers(meta["finalizers"])
+    return errors
 
 
 def validate_updated(
@@ -109,7 +112,9 @@ def validate_updated(
         for name, zero in _ZEROS.items():
             new_value, old_value = meta.get(name) or zero, old_meta.get(name) or zero
             errors.extend(immutable(new_value, old_value, _PATH / name))
-    return [*errors, *finalizers(meta.get("finalizers") or ())]
+    if meta.get("finalizers"):
+        errors += finalizers(meta["finalizers"])
+    return errors
 
 
 _ZEROS: dict[str, Any] = {
@@ -173,13 +178,12 @@ def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldErr
         errors.append(required(_PATH / "name", "name or generateName is required"))
     elif messages := check(name):
         errors.extend(invalid(_PATH / "name", name, text) for text in messages)
-    errors.extend(_validate_namespace(meta.get("namespace") or "", namespaced))
-    errors.extend(not_negative(meta.get("generation") or 0, _GENERATION))
-    # Most objects have few of these fields.
+    errors += _validate_namespace(meta.get("namespace") or "", namespaced)
+    if generation := meta.get("generation"):
+        errors += not_negative(generation, _GENERATION)
     for part, path, rules in _RULES:
-        value = meta.get(part)
-        if value:
-            errors.extend(rules(value, path))
+        if value := meta.get(part):  # most objects have few of these fields
+            errors += rules(value, path)
     return errors
 
 
@@ -188,7 +192,9 @@ def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
         return [forbidden(_NAMESPACE, "not allowed on this type")] if namespace else []
     if not namespace:
         return [required(_NAMESPACE)]
-    return [invalid(_NAMESPACE, namespace, text) for text in names.dns1123_label(namespace)]
+    if messages := names.dns1123_label(namespace):
+        return [invalid(_NAMESPACE, namespace, text) for text in messages]
+    return []
 
 
 def validate_annotations(annotations: Mapping[str, str] | None, path: Path) -> list[FieldError]:

@@ -328,6 +328,8 @@ def path_segment(value: str) -> list[str]:
 
 
 def _path_segment_start(value: str) -> list[str]:
+    if "/" not in value and "%" not in value:
+        return []
     return [f"may not contain '{illegal}'" for illegal in ("/", "%") if illegal in value]
 
 

@@ -19,10 +19,10 @@ from kapiserver.api.errors import BadObject
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes, Operation
 from kapiserver.apiserver.caller import Caller
-from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
+from kapiserver.apiserver.context import AdmissionStep, PluginChain, Server
 from kapiserver.apiserver.metrics import StepLabels
 from kapiserver.apiserver.target import Target
-from kapiserver.spans import late_span
+from kapiserver.spans import span
 from kapiserver.storage.cache.query import Admission, Admit
 from kapiserver.storage.objects.lifecycle import timestamp
 
@@ -65,11 +65,18 @@ def admission(
         if new is not None and owners and not connect:
             await run(len(owners), _drop_duplicate_owners, attributes, new, "")
         plugins = await server.plugin_chain(resource, attributes.operation)
-        await _mutate(server, plugins, attributes, new, old)
+        steps = _with_work(server, plugins.admit, attributes)
+        seconds = await _mutate(server, plugins, steps, attributes, new, old) if steps else 0.0
+        plugins.admitted.observe(seconds)
+        rules = plugins.rules
         if new is not None:
-            await _apply_rules(server, plugins.rules, attributes, new, old)
+            if rules.set_defaults is not None:
+                now = timestamp(server.clock.now())
+                rules.set_defaults(new, old, attributes.user, now)
+            if rules.check is not None:
+                await rules.check(server, attributes, new, old)
         has_changed = attributes.reinvocation.is_required
-        check_prepared = plugins.rules.check_prepared
+        check_prepared = rules.check_prepared
         if not plugins.validate and check_prepared is None:
             return Admission(has_changed=has_changed)
 
@@ -79,32 +86,50 @@ def admission(
             final = attributes
             if not attributes.name:  # the store has generated it
                 final = replace(attributes, name=name_of(new or {}))
-            plugins.validated.observe(await _run(server, plugins.validate, final, new, old))
+            steps = _with_work(server, plugins.validate, final)
+            seconds = await _run(server, steps, final, new, old) if steps else 0.0
+            plugins.validated.observe(seconds)
 
         return Admission(validate=validate, has_changed=has_changed)
 
     return admit
 
 
+def _with_work(
+    server: Server, steps: Sequence[AdmissionStep], attributes: Attributes
+) -> list[AdmissionStep]:
+    """Return the hooks that are not idle. The idle ones take no time in the metrics."""
+    steps_with_work = []
+    for step in steps:
+        if step.is_idle is not None and step.is_idle(server, attributes):
+            step.admitted.counts[0] += 1  # as `observe(0.0)`, without a call
+        else:
+            steps_with_work.append(step)
+    return steps_with_work
+
+
 async def _mutate(
     server: Server,
     plugins: PluginChain,
+    steps: Sequence[AdmissionStep],
     attributes: Attributes,
     new: Tree | None,
     old: Tree | None,
-) -> None:
-    """Run the mutating plugins, and run them once more if a webhook or policy changed the object.
-    Mirrors reinvocationHandler of k8s.io/apiserver."""
+) -> float:
+    """Run these mutating hooks, and all of `plugins` once more if a webhook or policy changed the
+    object. Return how many seconds they took together. Mirrors reinvocationHandler of
+    k8s.io/apiserver."""
     reinvocation = attributes.reinvocation
     fields_before = managed_fields_of(new) if new is not None else []
-    seconds = await _run(server, plugins.admit, attributes, new, old)
+    seconds = await _run(server, steps, attributes, new, old)
     if reinvocation.is_required:
         reinvocation.is_running = True
-        seconds += await _run(server, plugins.admit, attributes, new, old)
+        steps = _with_work(server, plugins.admit, attributes)
+        seconds += await _run(server, steps, attributes, new, old)
         if new is not None:
             _drop_duplicate_owners(attributes, new, _AFTER_MUTATION)
             _check_managed_fields(attributes, new, fields_before)
-    plugins.admitted.observe(seconds)
+    return seconds
 
 
 def _check_managed_fields(attributes: Attributes, new: Tree, before: list[Tree]) -> None:
@@ -129,16 +154,12 @@ async def _run(
     old: Tree | None,
 ) -> float:
     """Run hooks in order, record the duration of each, and return how many seconds they took
-    together. The call of an idle hook is spared, and takes no time in the metrics."""
+    together."""
     seconds = 0.0
-    with late_span("admission") as admission:
+    with span("admission") as admission:
         started = admission.start
         try:
             for step in steps:
-                if step.is_idle is not None and step.is_idle(server, attributes):
-                    step.admitted.counts[0] += 1  # as `observe(0.0)`, without a call
-                    continue
-                admission.open()
                 started = time.perf_counter()
                 await step.hook(server, attributes, new, old)
                 elapsed = time.perf_counter() - started
@@ -151,15 +172,6 @@ async def _run(
             metrics.admission_step_seconds.observe(StepLabels(*labels[1:]), seconds + elapsed)
             raise
     return seconds
-
-
-async def _apply_rules(
-    server: Server, rules: ResourceRules, attributes: Attributes, new: Tree, old: Tree | None
-) -> None:
-    if rules.set_defaults is not None:
-        rules.set_defaults(new, old, attributes.user, timestamp(server.clock.now()))
-    if rules.check is not None:
-        await rules.check(server, attributes, new, old)
 
 
 def _drop_duplicate_owners(attributes: Attributes, new: Tree, phase: str) -> None:

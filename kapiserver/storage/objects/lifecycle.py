@@ -184,7 +184,7 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     meta = metadata_of(new)
     share_field(meta, old_meta, "generation")
     strategy.prepare_for_update(new, old)
-    meta = metadata_of(new)
+    meta = metadata_of(new)  # the strategy may have replaced it
     meta.pop("selfLink", None)
     if not meta.get("uid"):
         share_field(meta, old_meta, "uid")
@@ -197,16 +197,17 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     metadata_errors = validate_updated(
         new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
     )
-    errors: Sequence[FieldError] = [
-        error for error in update_errors if not isinstance(error, RatchetedError)
-    ]
+    errors: Sequence[FieldError] = ()
+    tolerated: Sequence[str] = ()
+    if update_errors:
+        errors = [each for each in update_errors if not isinstance(each, RatchetedError)]
+        tolerated = [str(each) for each in update_errors if isinstance(each, RatchetedError)]
     if metadata_errors:
         errors = strategy.with_metadata_errors(metadata_errors, errors)
     _check(new, resource, _with_declared_errors(strategy, errors, new, old))
-    tolerated = (str(error) for error in update_errors if isinstance(error, RatchetedError))
     warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)
-    reorder_keys(metadata_of(new), ObjectMeta)
+    reorder_keys(new["metadata"], ObjectMeta)
     _keep_times(new, old)
     return warnings
 
@@ -216,7 +217,8 @@ def _keep_times(new: Tree, old: Tree) -> None:
 
     Mirrors managedfields' IgnoreManagedFieldsTimestampsTransformer.
     """
-    entries, old_entries = (tree["metadata"].get("managedFields") for tree in (new, old))
+    entries = new["metadata"].get("managedFields")
+    old_entries = old["metadata"].get("managedFields")
     if not entries or not old_entries or entries == old_entries or len(entries) != len(old_entries):
         return
     if {**new, "metadata": None} != {**old, "metadata": None}:  # first, as most updates end here

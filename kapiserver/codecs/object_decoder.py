@@ -44,7 +44,8 @@ def decode_object(
     source                  the bytes of the document, for messages
     make_strict_errors      returns the strict errors, given the paths of the unknown fields
 
-    As in kube-apiserver, `defaults` do not complete the kind of a custom object.
+    As in kube-apiserver, `defaults`, which have a kind and a version, do not complete the kind of a
+    custom object.
 
     Raises MissingKind, UnknownKind, WrongValue, each with `kind` and `name` as far as known.
     """
@@ -56,11 +57,13 @@ def decode_object(
         if document_kind != kind and not scheme.object_info(kind).is_typed:
             kind = document_kind
     try:
-        require_kind(kind, source)
+        if kind is not defaults:
+            require_kind(kind, source)
         unknown: list[str] = []
         type_ = registered_type(scheme, kind)
         tree = _decode(type_, {} if document is None else document, unknown)
-        tree["kind"], tree["apiVersion"] = kind.kind, kind.api_version
+        if kind is not defaults:
+            tree["kind"], tree["apiVersion"] = kind.kind, kind.api_version
         if type_.declares_fields:
             errors = make_strict_errors(unknown)
         else:  # the schema of a custom kind is looked at when the text was decoded

@@ -122,17 +122,21 @@ def decode_object(
         if isinstance(error, UnknownKind):
             reason += _in_scheme(target)
         raise BadRequest(_cannot_be_handled(target, kind, reason, body.data)) from None
-    kind_sent = decoded.kind
-    if kind_sent != target.kind and not target.is_typed:
-        raise _kind_mismatch_error(target, kind_sent, name_of(decoded.object))
-    if kind_sent.kind != target.kind.kind or kind_sent.group != target.kind.group:
-        raise BadRequest(
-            _cannot_be_handled(target, kind_sent, _no_conversion(target, kind_sent), b"")
-        )
-    versions = (target.kind.version, *_OTHER_VERSIONS.get(target.kind, ()))
-    if kind_sent.version not in versions:
-        raise BadRequest(_version_mismatch(target, kind_sent))
+    if decoded.kind != target.kind:
+        _check_other_kind(target, decoded)
     return to_hub(server.scheme, target, decoded.object)
+
+
+def _check_other_kind(target: Target, decoded: Decoded) -> None:
+    """Check that a body, whose kind or version is not that of the target, may have it. Raises
+    BadRequest, InvalidObject."""
+    kind = decoded.kind
+    if not target.is_typed:
+        raise _kind_mismatch_error(target, kind, name_of(decoded.object))
+    if kind.kind != target.kind.kind or kind.group != target.kind.group:
+        raise BadRequest(_cannot_be_handled(target, kind, _no_conversion(target, kind), b""))
+    if kind.version not in _OTHER_VERSIONS.get(target.kind, ()):
+        raise BadRequest(_version_mismatch(target, kind))
 
 
 async def decode_body(

@@ -67,8 +67,9 @@ class LRUCache:
             account = accounts[key] = _Account(entry, self._dead.append)
             account.key, account.size = key, 0  # without `__init__`: each write adds two
             size += ACCOUNT_COST
+        else:
+            accounts.move_to_end(key)
         account.size += size
-        accounts.move_to_end(key)
         self._size += size
         while self._size > self.limit and len(accounts) > 1:
             key, oldest = accounts.popitem(last=False)
@@ -90,7 +91,8 @@ class LRUCache:
 
     def remove(self, entry: Entry) -> None:
         """Evict an entry that no request will read again."""
-        self._remove_dead()
+        if self._dead:
+            self._remove_dead()
         account = self._accounts.pop(id(entry), None)
         if account is not None:
             self._size -= account.size

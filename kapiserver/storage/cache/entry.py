@@ -328,10 +328,12 @@ class Entry:
 
     def unshare(self) -> None:
         """Keep all bytes in this process, so that segments with them may be freed."""
-        self._value = self.value
+        if isinstance(self._value, SharedBytes):
+            self._value = bytes(self._value)
         encodings = self._encodings
         if isinstance(encodings, tuple):
-            self._encodings = encodings[0], bytes(encodings[1])
+            if isinstance(encodings[1], SharedBytes):
+                self._encodings = encodings[0], bytes(encodings[1])
         elif encodings is not None:
             self._encodings = {part: bytes(data) for part, data in tuple(encodings.items())}
 

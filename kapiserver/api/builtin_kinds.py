@@ -92,8 +92,6 @@ class BuiltinObjects:
 class BuiltinKind(BuiltinObjects):
     """One built-in resource in one version."""
 
-    __slots__ = ("group_version", "is_loaded", "loaded_uses", "resource")
-
     is_terminating = False
     scale = None
 
@@ -104,6 +102,7 @@ class BuiltinKind(BuiltinObjects):
         self.resource = resource
         self.group_version = group_version
         self.is_loaded, self.loaded_uses = False, set[tuple[str, str, str]]()
+        self._strategies: dict[str, Strategy] = {}
 
     def load(self) -> None:
         """Import the types. The first request of each use loads the rest."""
@@ -115,7 +114,7 @@ class BuiltinKind(BuiltinObjects):
         """Return 0: the estimated cost of a value covers its defaults."""
         return 0
 
-    @property
+    @functools.cached_property
     def hub(self) -> GroupVersion:
         """The version in which the objects are handled: that of the request if they are never
         stored."""
@@ -145,7 +144,11 @@ class BuiltinKind(BuiltinObjects):
 
     def strategy(self, subresource: str = "") -> Strategy:
         """Return the strategy of the objects or of one of their subresources."""
-        return self._kinds.strategy(self.resource, subresource)
+        strategy = self._strategies.get(subresource)
+        if strategy is None:
+            strategy = self._kinds.strategy(self.resource, subresource)
+            self._strategies[subresource] = strategy
+        return strategy
 
 
 class BuiltinKinds:

@@ -7,6 +7,7 @@ APIGroup and APIResource of meta/v1.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -132,7 +133,7 @@ class Deprecation(Struct, frozen=True, kw_only=True):
     warning: str | None = None
 
 
-class Resource(Struct, frozen=True, kw_only=True):
+class Resource(Struct, frozen=True, kw_only=True, dict=True):
     """One resource of a group, in all versions that serve it."""
 
     group: str
@@ -173,7 +174,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     spec_generation: str = ""
     """The uid and generation of the definition: changes when its spec does."""
 
-    @property
+    @functools.cached_property
     def store_key(self) -> tuple[str, str, str]:
         """Identifies the store: each version of a definition has one of its own."""
         return (self.group, self.name, self.versions[0] if self.definition else "")
@@ -198,7 +199,7 @@ class Resource(Struct, frozen=True, kw_only=True):
         """The singular name in discovery."""
         return self.singular or self.kind.lower()
 
-    @property
+    @functools.cached_property
     def qualified_name(self) -> str:
         """`pods` or `deployments.apps`, as messages name a resource."""
         return f"{self.name}.{self.group}" if self.group else self.name

@@ -346,7 +346,9 @@ class Entry:
 
     def at_revision(self, revision: Revision) -> Entry:
         """Return the object at another revision: a deleted object has the deletion's revision."""
-        tree = None if self.cached_tree is None else stamp_resource_version(self.cached_tree, revision)
+        tree = self.cached_tree
+        if tree is not None:
+            tree = stamp_resource_version(tree, revision)
         entry = Entry(self.codec, self.path, self.value, revision, tree=tree)
         entry._selectable = self._selectable
         return entry

@@ -207,7 +207,7 @@ async def prepare_listing(
         if not response_format.is_table:
             return
     if not target.store.codec.is_tree_loaded:
-        undecoded = (entry for entry in listing.entries if entry.is_slow_to_decode)
+        undecoded = (entry for entry in listing.entries if entry.is_slow_to_decode())
         if (entry := next(undecoded, None)) is not None:
             await offloader.tree(entry)
 

@@ -44,7 +44,7 @@ class _ConvertingFramer:
 
     def is_slow(self, entry: Entry) -> bool:
         """Whether a thread is to decode the object."""
-        return entry.is_slow_to_decode
+        return entry.is_slow_to_decode()
 
     async def prepare(self, entry: Entry) -> None:
         """Decode an object in a thread."""

@@ -87,8 +87,8 @@ class EntryCodec(Protocol):
     def encode(self, entry: Entry, encoding: Encoding) -> bytes:
         """Encode the object in any other encoding, as an item of a list."""
 
-    def on_tree_cached(self, entry: Entry) -> None:
-        """Account for a tree that the entry cached."""
+    def on_tree_cached(self, entry: Entry, size: int) -> None:
+        """Account for a tree that the entry cached, of a value of that many bytes."""
 
     def on_encoding_cached(self, entry: Entry, size: int) -> None:
         """Account for an encoding of that many bytes that the entry cached."""
@@ -189,7 +189,6 @@ class Entry:
         """Whether the object is decoded and encoded in a thread (`storage/cache/offload.py`)."""
         return len(self._value) >= self.codec.large_bytes
 
-    @property
     def is_slow_to_decode(self) -> bool:
         """Whether a thread is to make the tree: the object is large, or the first of its
         resource."""
@@ -257,7 +256,7 @@ class Entry:
     def cache_tree(self, tree: Tree) -> None:
         """Cache a decoded tree."""
         self.cached_tree = tree
-        self.codec.on_tree_cached(self)
+        self.codec.on_tree_cached(self, len(self._value))
 
     def encode(self, encoding: Encoding) -> bytes:
         """Return the object as an item of a list: JSON without a newline, a protobuf message

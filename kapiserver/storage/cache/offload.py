@@ -148,7 +148,7 @@ class Offloader:
     async def tree(self, entry: Entry, *, limited: bool = True) -> Tree:
         """Return `Entry.tree`, which a thread decodes if that takes long. Raises TooMuchWork if the
         object is large and the work is `limited`."""
-        if entry.cached_tree is not None or not entry.is_slow_to_decode:
+        if not entry.is_slow_to_decode():
             return entry.tree()
         tree = await self.run_in_thread(_tree, entry, limited=limited and entry.is_large)
         entry.codec.is_tree_loaded = True

@@ -108,7 +108,7 @@ class Informer:
         Objects that cannot be decoded are left out."""
         trees = []
         for entry in (change.old, change.new):
-            if entry is not None and entry.is_slow_to_decode:
+            if entry is not None and entry.is_slow_to_decode():
                 run = self._offloader.run_in_thread
                 with suppress(Corrupt):  # the handler gets the error
                     tree = await run(entry.codec.tree, entry, limited=entry.is_large)
@@ -384,8 +384,8 @@ class InformerSubscription(Subscription):
 
 def _needs_decoding(change: ObjectChange) -> bool:
     old, new = change.old, change.new
-    return (old is not None and old.is_slow_to_decode) or (
-        new is not None and new.is_slow_to_decode
+    return (old is not None and old.is_slow_to_decode()) or (
+        new is not None and new.is_slow_to_decode()
     )
 
 

@@ -170,16 +170,18 @@ class MetadataInformer:
 
     async def _decode_item(self, path: str, value: bytes) -> ObjectMetadata | None:
         """Return the metadata of an object; a large object is decoded in a thread."""
+        store = self._store_of(path)
         if len(value) < LARGE_OBJECT_BYTES:
-            return self._decode(path, value)
-        return await self._offloader.run_in_thread(self._decode, path, value)
+            return self._decode(store, path, value)
+        return await self._offloader.run_in_thread(self._decode, store, path, value)
 
     def _store_of(self, path: str) -> ResourceReader | None:
         store = self._store_for_key(path)
         return store if store is not None and path.startswith(store.codec.prefix) else None
 
-    def _decode(self, path: str, value: bytes) -> ObjectMetadata | None:
-        store = self._store_of(path)
+    def _decode(
+        self, store: ResourceReader | None, path: str, value: bytes
+    ) -> ObjectMetadata | None:
         if store is None:
             return None
         try:
@@ -200,11 +202,14 @@ class MetadataInformer:
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Pass events on to the handler, in order; large objects are decoded in a thread."""
+        store: ResourceReader | None = None
         for event in batch:
             if self._pending or (event.value and len(event.value) >= LARGE_OBJECT_BYTES):
                 self._pending.append(event)
             elif event.value is not None:
-                self._upsert(self._decode(event.key, event.value))
+                if store is None or not event.key.startswith(store.codec.prefix):
+                    store = self._store_of(event.key)
+                self._upsert(self._decode(store, event.key, event.value))
             else:
                 self._delete(event)
         if self._pending and self._pump is None:

@@ -39,7 +39,6 @@ from kapiserver.codecs.protobuf.serializer import (
     metadata_at_revision,
     read_envelope,
     with_resource_version,
-    write_envelope,
 )
 from kapiserver.codecs.protobuf.to_json import TRANSCODE_ERRORS, metadata_transcoder, transcoder
 from kapiserver.codecs.protobuf.wire import encode_varint, metadata_of_message
@@ -195,7 +194,8 @@ class ObjectCodec:
         if "resourceVersion" in meta or "selfLink" in meta:
             obj = stamp_resource_version(obj, 0)
         if self._as_stored:
-            return write_envelope(self._stored_kind, message_encoder(self.type)(obj))
+            message = message_encoder(self.type)(obj)
+            return b"%b%b%b%b" % (self._head, encode_varint(len(message)), message, ENVELOPE_TAIL)
         return encode_for_storage(self._codecs, self._scheme.convert(obj, self.stored_version))
 
     def written_entry(
@@ -338,9 +338,9 @@ class ObjectCodec:
 
     # Encodings.
 
-    def on_tree_cached(self, entry: Entry) -> None:
+    def on_tree_cached(self, entry: Entry, size: int) -> None:
         """Account for a tree that an entry cached."""
-        self._encoding_cache.trees.add(entry, entry.size * TREE_COST)
+        self._encoding_cache.trees.add(entry, size * TREE_COST)
 
     def on_encoding_cached(self, entry: Entry, size: int) -> None:
         """Account for an encoding that an entry cached."""

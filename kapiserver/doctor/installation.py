@@ -61,8 +61,8 @@ class Installation(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def postgresql_address(self) -> str:
         """The address of the database, `postgresql://...`; "" if the store is another one."""
-        storage = self.config.store.storage
-        return storage if storage.startswith("postgresql:") else ""
+        backend, _, address = self.config.store.storage.partition(":")
+        return f"postgresql:{address}" if backend in ("postgresql", "postgres") else ""
 
     @functools.cached_property
     def files(self) -> dict[str, Path]:

@@ -66,6 +66,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     """One kind of store.
 
     name        the part of `--storage` before the colon
+    alias       another name; "" if there is none
     address     the only address accepted after the colon; "" accepts any
     usage       the form of the flag, for error messages
     open        opens the store at a location
@@ -76,6 +77,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     """
 
     name: str
+    alias: str = ""
     address: str = ""
     usage: str
     open: Callable[[Location, BackendSections], Awaitable[KV]]
@@ -179,6 +181,7 @@ BACKENDS = (
     ),
     Backend(
         name="postgresql",
+        alias="postgres",
         usage="postgresql://USER@HOST:PORT/DATABASE",
         open=_open_postgresql,
         code=(lazy("kapiserver.storage.postgresql.store:open_postgresql"),),
@@ -194,7 +197,8 @@ def backend_of(spec: str) -> Backend:
     or an empty address."""
     name, _, address = spec.partition(":")
     for backend in BACKENDS:
-        if backend.name == name and address and backend.address in ("", address):
+        is_named = name and name in (backend.name, backend.alias)
+        if is_named and address and backend.address in ("", address):
             return backend
     usages = ", ".join(backend.usage for backend in BACKENDS)
     raise ValueError(f"--storage={spec}: want one of {usages}")

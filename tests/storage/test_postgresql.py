@@ -408,12 +408,15 @@ async def test_addresses(address: str) -> None:
         await open_store(f"--storage={address}".partition("=")[2])
 
 
-async def test_the_flag(schema: str) -> None:
-    """`--storage` and the flags of the backend open a store; parameters of libpq are kept."""
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+async def test_the_flag(schema: str, scheme: str) -> None:
+    """`--storage` and the flags of the backend open a store; parameters of libpq are kept. Both
+    schemes that libpq knows select the backend."""
     sections = BackendSections(
         postgresql=PostgresqlSettings(postgresql_schema=schema, postgresql_max_connections=3)
     )
-    address = f"{shared_postgresql().url}?application_name=mine&connect_timeout=7"
+    url = shared_postgresql().url.replace("postgresql:", f"{scheme}:", 1)
+    address = f"{url}?application_name=mine&connect_timeout=7"
     view = await open_store(address, sections=sections)
     await view.create("/a/x", b"")
     names = await run_sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mine'")

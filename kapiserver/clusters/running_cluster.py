@@ -8,10 +8,16 @@ import contextvars
 import logging
 from collections.abc import Awaitable, Callable
 
+from kapiserver.api.resource_client import StatusError
 from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.cluster import Cluster
 from kapiserver.control_loops import start_repair, stop_together
 from kapiserver.controllers.manager import ControllerManager
+from kapiserver.storage.concurrency.clock import Timer
+from kapiserver.storage.errors import StorageError
+
+RETRY_SECONDS = 2.0
+"""Pause before controllers are started again that the store has kept from it."""
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +33,7 @@ class RunningCluster:
         self.cluster = cluster
         self._start = start
         self._starting: asyncio.Task[None] | None = None
+        self._retry: Timer | None = None
         self._controllers: ControllerManager | None = None
         self._repair: AllocationRepair | None = None
 
@@ -40,14 +47,22 @@ class RunningCluster:
             )
 
     async def _run(self) -> None:
+        server = self.cluster.server
         try:
             self._controllers = await self._start()
             self._repair = start_repair(self.cluster)
+        except (StorageError, StatusError) as error:
+            _log.warning("no controllers in cluster %s yet: %s", server.cluster_name, error)
+            self._retry = server.clock.call_later(RETRY_SECONDS, self._start_again)
         except Exception:
-            name = self.cluster.server.cluster_name
             _log.exception(
-                "the controllers of cluster %s do not run until it is opened again", name
+                "the controllers of cluster %s do not run until it is opened again",
+                server.cluster_name,
             )
+
+    def _start_again(self) -> None:
+        self._starting = self._retry = None
+        self.start_controllers()
 
     async def controllers(self) -> ControllerManager | None:
         """Start the controllers, and return their manager; None if they cannot run."""
@@ -59,7 +74,7 @@ class RunningCluster:
     @property
     def is_settled(self) -> bool:
         """Whether the controllers have nothing to do, or are not needed."""
-        if self._starting is not None and not self._starting.done():
+        if self._retry is not None or (self._starting is not None and not self._starting.done()):
             return False
         return self._controllers is None or self._controllers.settled
 
@@ -77,6 +92,8 @@ class RunningCluster:
 
     async def stop_controllers(self) -> None:
         """Stop the controllers, when they have started."""
+        if self._retry is not None:
+            self._retry.cancel()
         if self._starting is not None:
             await asyncio.wait([self._starting])
         loops = [loop for loop in (self._controllers, self._repair) if loop is not None]

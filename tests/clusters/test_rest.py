@@ -20,6 +20,8 @@ from kapiserver.app import serve
 from kapiserver.client import Client, Resource
 from kapiserver.clusters.service import AdministratorAccess, LogicalClusters
 from kapiserver.parts import Parts
+from kapiserver.storage.errors import OutcomeUnknown
+from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.sqlite.admin import backup
 from tests.clock import ManualClock
 from tests.clusters.test_clusters import WIDGETS
@@ -293,6 +295,33 @@ def test_a_killed_server(tmp_path: Path) -> None:
                 while served.clusters.open_count:
                     await served.pass_time(IDLE)
             assert (await served.clusters.store.range("/registry-clusters/open/")).items == []
+
+    asyncio.run(run())
+
+
+def test_a_store_that_fails_at_the_start_of_controllers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Controllers start, though the store did not answer when a cluster had just opened."""
+
+    async def run() -> None:
+        async with serving() as served:
+            access = await served.clusters.create("a")
+            store, failures = served.clusters.store, []
+            create_row = store.create
+
+            async def fail_once(key: str, value: bytes, *, ttl: int = 0) -> Revision:
+                if key.startswith("/registry-clusters/open/") and not failures:
+                    failures.append(key)
+                    raise OutcomeUnknown("the store has ended the connection")
+                return await create_row(key, value, ttl=ttl)
+
+            monkeypatch.setattr(store, "create", fail_once)
+            async with served.client(access) as client:
+                await client.resource("v1", "namespaces").create({"metadata": {"name": "n"}})
+                await eventually(lambda: bool(failures))
+                assert not served.clusters.is_settled
+                await served.pass_time(STEP)
+                accounts = client.resource("v1", "serviceaccounts", namespace="n")
+                assert (await accounts.list())["items"]
 
     asyncio.run(run())
 

@@ -184,9 +184,9 @@ class EtcdStore(KV):
         self._delivery.add(watch, self._tasks)
         return watch
 
-    def current_revision(self) -> Awaitable[Revision]:
+    async def current_revision(self) -> Revision:
         self._check_open()
-        return self._revision_reads.newest()
+        return await self._revision_reads.newest()
 
     async def writable(self) -> None:
         pass  # etcd reports its own disk errors

@@ -9,7 +9,7 @@ Txn on mod_revision, Watch, Compact) as kube-apiserver uses it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import NewType, Protocol
 
 from msgspec import Struct
@@ -160,7 +160,7 @@ class KV(Protocol):
         Raises Compacted.
         """
 
-    def current_revision(self) -> Awaitable[Revision]:
+    async def current_revision(self) -> Revision:
         """Return the newest revision, linearizably: it includes every acknowledged write."""
 
     async def writable(self) -> None:

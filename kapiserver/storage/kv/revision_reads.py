@@ -32,8 +32,7 @@ class RevisionReads:
         """Those that wait for a read which has not begun."""
 
     def newest(self) -> asyncio.Future[Revision]:
-        """Return a future for the newest revision, or for Unavailable. A coroutine that awaits it
-        would cost each GET 1 % more."""
+        """Return a future for the newest revision, or for Unavailable."""
         caller: asyncio.Future[Revision] = self._loop.create_future()
         self._callers.append(caller)
         if not self._is_running:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Coroutine
+from typing import Any
 
 from kapiserver.storage.kv.contract import (
     KV,
@@ -52,7 +53,7 @@ class WrappedStore(KV):
     ) -> HistoryPage:
         return await self._kv.history(prefix, after, until, limit, previous=previous)
 
-    def current_revision(self) -> Awaitable[Revision]:  # each read needs it
+    def current_revision(self) -> Coroutine[Any, Any, Revision]:  # each read needs it
         return self._kv.current_revision()
 
     async def writable(self) -> None:

@@ -222,11 +222,12 @@ class Client:
         self.reads = True
         self._changed = asyncio.Event()
 
-    def write(self, frames: bytes) -> None:
+    def write(self, frames: bytes) -> int:
         assert not self.closed
         assert frames
         self.frames.append(frames)
         self._changed.set()
+        return self.stuck + len(frames)
 
     def backlog(self) -> int:
         return self.stuck

@@ -94,8 +94,8 @@ class WatchQuery(Struct, frozen=True, kw_only=True):
 class WatchSink(Protocol):
     """Writes the frames of a watch to its client. Called on the event loop, never blocks."""
 
-    def write(self, frames: bytes) -> None:
-        """Write one or more whole frames."""
+    def write(self, frames: bytes) -> int:
+        """Write one or more whole frames, and return the backlog with them."""
 
     def backlog(self) -> int:
         """Return the bytes written and not yet taken by the client's connection."""

@@ -51,22 +51,21 @@ class WatchBacklogs:
         """Bytes of all lagging watchers when each was last written to."""
 
     def write(self, watcher: SlowWatcher, frames: bytes) -> None:
-        """Write live frames to a watcher, or end it if its backlog is too large. If many others
-        are slow, too, its backlog is dropped."""
-        backlog = watcher.sink.backlog()
-        if backlog > MAX_BACKLOG_BYTES:
+        """Write live frames to a watcher, and end it if its backlog was too large before. If many
+        others are slow, too, its backlog is dropped."""
+        backlog = watcher.sink.write(frames)
+        # The frames count too: one batch of events may be large, and goes to every watcher.
+        if backlog <= LAGGING_BYTES:
+            if watcher in self._sizes:
+                self.discard(watcher)
+        elif backlog - len(frames) <= MAX_BACKLOG_BYTES:
+            self.set(watcher, backlog)
+        else:
             watcher.is_slow = True
             if self.size > self._limit // 4:
                 watcher.abort()
             else:
                 watcher.end()
-            return
-        watcher.sink.write(frames)
-        # The frames count too: one batch of events may be large, and goes to every watcher.
-        if backlog + len(frames) > LAGGING_BYTES:
-            self.set(watcher, backlog + len(frames))
-        elif watcher in self._sizes:
-            self.discard(watcher)
 
     def set(self, watcher: SlowWatcher, size: int) -> None:
         """Set the backlog of a watcher that lags behind."""

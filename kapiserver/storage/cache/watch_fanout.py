@@ -424,20 +424,19 @@ class WatchFanout:
             self.metrics.count_frame(group.framer.version, len(frame), len(group.watchers))
         first, last = events[0].revision, events[-1].revision
         yield_every = min(YIELD_EVERY, YIELD_BYTES // len(joined) + 1)
-        for count, watcher in enumerate(list(group.watchers), 1):
-            # The state of each is read here, because watchers end and join during the awaits.
-            if watcher.ended or watcher.sent_revision >= last:
-                continue
-            if watcher.sent_revision >= first:  # it joined between two of these events
-                missed_events = [
-                    event for event in events if event.revision > watcher.sent_revision
-                ]
-                missed_frames = await group.visible_frames(missed_events)
-                self._backlogs.write(watcher, b"".join(missed_frames))
-            else:
-                self._backlogs.write(watcher, joined)
-            if count % yield_every == 0:
+        write, watchers = self._backlogs.write, list(group.watchers)
+        for start in range(0, len(watchers), yield_every):
+            if start:
                 await asyncio.sleep(0)
+            for watcher in watchers[start : start + yield_every]:
+                # The state of each is read here, because watchers end and join during the awaits.
+                if watcher.ended:
+                    continue
+                if watcher.sent_revision < first:
+                    write(watcher, joined)
+                elif watcher.sent_revision < last:  # it joined between two of these events
+                    missed = [each for each in events if each.revision > watcher.sent_revision]
+                    write(watcher, b"".join(await group.visible_frames(missed)))
 
     # Bookmarks.
 

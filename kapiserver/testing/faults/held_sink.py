@@ -34,15 +34,15 @@ class HeldSink(WatchSink):
         """Forget the frames that were held back, and pass on those that come. Idempotent."""
         self._held, self._held_bytes = None, 0
 
-    def write(self, frames: bytes) -> None:
+    def write(self, frames: bytes) -> int:
         """Write frames, or hold them back."""
         if self._held is None:
-            self._sink.write(frames)
-            return
+            return self._sink.write(frames)
         self._held.append(frames)
         self._held_bytes += len(frames)
         if self._held_bytes > MAX_HELD_BYTES:
             self._sink.abort()
+        return self.backlog()
 
     # As an exchange uses the sink of a connection.
 

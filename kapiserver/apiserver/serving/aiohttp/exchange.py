@@ -283,13 +283,14 @@ class AiohttpSink:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.bytes_sent = 0
 
-    def write(self, frames: bytes) -> None:
-        """Queue one or more whole frames of the stream."""
+    def write(self, frames: bytes) -> int:
+        """Queue one or more whole frames of the stream, and return the backlog."""
         if frames and not self.closed.done():
             self.bytes_sent += len(frames)
             self._queued_bytes += len(frames)
             self._queue.append(frames)
             self._changed.set()
+        return self._queued_bytes
 
     def backlog(self) -> int:
         """Return the number of bytes that wait for the client."""

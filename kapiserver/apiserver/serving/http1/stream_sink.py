@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context
@@ -16,6 +17,8 @@ from kapiserver.apiserver.serving.http1.response_head import chunk
 from kapiserver.storage.concurrency.requester import REQUESTER, Requester
 from kapiserver.storage.concurrency.turns import next_turn
 
+_shared_chunk = functools.lru_cache(maxsize=1)(chunk)
+"""Returns the chunk of the last frames again: one after the other, many sinks get the same ones."""
 PIECE_BYTES = 64 << 10
 """Bytes that the connection gets at once. More frames wait in the sink: there all streams share the
 bytes of an event, while the connection encrypts a copy for each."""
@@ -48,6 +51,7 @@ class StreamSink:
         "_chunked",
         "_drain",
         "_feeder",
+        "_is_open",
         "_offset",
         "_queue",
         "_queued_bytes",
@@ -75,28 +79,31 @@ class StreamSink:
         self._queued_bytes = 0
         self._offset = 0
         self._feeder: asyncio.Task[None] | None = None
+        self._is_open = False
+        """Whether the head is sent, and the stream has not ended."""
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self.bytes_sent = 0
         """How many bytes of frames were written to the sink."""
 
-    def write(self, frames: bytes) -> None:
-        """Write one or more whole frames of the stream."""
-        if self.closed.done() or not frames:
-            return
-        self.bytes_sent += len(frames)
-        if (
-            not self._queue
-            and self._started.done()
-            and len(frames) <= PIECE_BYTES
-            and self._transport.get_write_buffer_size() <= PIECE_BYTES
-        ):
-            self._transport.write(self._chunk(frames))
-            return
+    def write(self, frames: bytes) -> int:
+        """Write one or more whole frames of the stream, and return the backlog with them."""
+        size = len(frames)
+        if self._is_open and not self._queued_bytes and 0 < size <= PIECE_BYTES:
+            transport = self._transport
+            backlog = transport.get_write_buffer_size()
+            if backlog <= PIECE_BYTES:
+                self.bytes_sent += size
+                transport.write(_shared_chunk(frames) if self._chunked else frames)
+                return backlog + size
+        if not frames or self.closed.done():
+            return self._queued_bytes
+        self.bytes_sent += size
         self._queue.append(frames)
-        self._queued_bytes += len(frames)
+        self._queued_bytes += size
         self._start_feeder()
+        return self.backlog()
 
     def start(self, head: bytes) -> None:
         """Send the head and the buffered frames, even if the stream has already ended."""
@@ -107,6 +114,7 @@ class StreamSink:
             self._transport.write(head)
         if not self._started.done():
             self._started.set_result(None)
+            self._is_open = not self.closed.done()
         self._start_feeder()
 
     def backlog(self) -> int:
@@ -133,6 +141,7 @@ class StreamSink:
 
     def close(self) -> None:
         """End the stream; later writes are dropped."""
+        self._is_open = False
         if not self.closed.done():
             self.closed.set_result(None)
 

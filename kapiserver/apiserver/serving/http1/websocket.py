@@ -71,13 +71,12 @@ class WebSocketSink(StreamSink):
         handshake.append(("Sec-WebSocket-Accept", accept_key(self._key)))
         return switching_head([*handshake, *headers])
 
-    def write(self, frames: bytes) -> None:
+    def write(self, frames: bytes) -> int:
         """Write one or more whole events."""
         if frames[:1] == b"{" and frames[-1:] == b"\n":
             messages = [frame(_TEXT, line) for line in frames.splitlines(keepends=True)]
-            super().write(b"".join(messages))
-        elif frames:
-            super().write(frame(_BINARY, frames))
+            return super().write(b"".join(messages))
+        return super().write(frame(_BINARY, frames) if frames else b"")
 
     def close(self) -> None:
         """End the stream with a close frame."""

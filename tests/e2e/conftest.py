@@ -12,6 +12,8 @@ from tests.e2e.every_kind import Api, events
 from tests.e2e.programs import Kubectl, Server, generations, kubectls, run, start, stop
 from tests.storage.etcd_server import Member, running_member
 
+SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
+
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -47,6 +49,12 @@ def generations_of(name: str) -> list[Any]:
 @pytest.fixture(scope="session", params=generations_of("kubectl"))
 def kubectl_program(request: pytest.FixtureRequest) -> Path:
     """The newest kubectl, and the oldest."""
+    return request.param
+
+
+@pytest.fixture(params=[{}, SPDY], ids=["websocket", "spdy"])
+def transport(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What makes the newest kubectl speak WebSocket, or SPDY as older ones do."""
     return request.param
 
 

@@ -1,6 +1,7 @@
 """A real server process, and real client programs."""
 
 import base64
+import functools
 import http.client
 import os
 import shutil
@@ -174,3 +175,9 @@ def run(
     transcript = f"{' '.join(arguments)}\n{process.stdout}{process.stderr}"
     assert (process.returncode != 0) is fails, transcript
     return process.stdout + process.stderr if fails else process.stdout
+
+
+def kubectl_of(server: Server, program: Path | None = None) -> Kubectl:
+    """Return a function that runs a kubectl, the newest one by default, with a server; it takes the
+    arguments and options of `run`."""
+    return functools.partial(run, program or kubectls()[0], server)

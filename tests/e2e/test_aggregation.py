@@ -11,7 +11,7 @@ import pytest
 
 from tests.apiserver.aggregation.aggregationkit import Authority, resolver_file
 from tests.e2e.cluster import call, established
-from tests.e2e.programs import Kubectl, Server, kubectls, run, start, stop
+from tests.e2e.programs import Kubectl, Server, kubectl_of, kubectls, run, start, stop
 
 GROUP = "ext.example.com"
 SCHEMA = {
@@ -119,11 +119,7 @@ def host(behind: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 @pytest.fixture(params=kubectls(), ids=lambda path: path.parent.name)
 def kubectl(request: pytest.FixtureRequest, host: Server) -> Kubectl:
     """kubectl with the host's administrator; the newest and the oldest."""
-
-    def call_kubectl(*arguments: str, **options: str) -> str:
-        return run(request.param, host, *arguments, **options)
-
-    return call_kubectl
+    return kubectl_of(host, request.param)
 
 
 def test_one_api(kubectl: Kubectl, behind: Server) -> None:

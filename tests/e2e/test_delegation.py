@@ -18,7 +18,7 @@ from tests.apiserver.proxy.https_server import HttpsServer, Received, Reply
 from tests.docs.blocks import ROOT
 from tests.e2e.cluster import open_response
 from tests.e2e.extension_programs import register, running_extension, running_host
-from tests.e2e.programs import Kubectl, Server, kubectls, run
+from tests.e2e.programs import Kubectl, Server, kubectl_of
 from tests.storage.etcd_server import free_port
 
 PROGRAM = ROOT / "tests" / "extension" / "databases.py"
@@ -67,11 +67,7 @@ def extension(
 @pytest.fixture
 def kubectl(host: Server, extension: Path) -> Kubectl:
     """kubectl with the host's administrator."""
-
-    def call_kubectl(*arguments: str, **options: str) -> str:
-        return run(kubectls()[0], host, *arguments, **options)
-
-    return call_kubectl
+    return kubectl_of(host)
 
 
 def _direct(extension: Path, port: int, token: str) -> tuple[int, str]:

@@ -19,10 +19,8 @@ import pytest
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls.credentials import ensure_certificates
 from tests.apiserver.proxy.upstreams import machine_address
-from tests.e2e.conftest import generations_of
 from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop
 
-SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -119,45 +117,36 @@ def create(server: Server, manifest: dict[str, Any]) -> None:
     run(kubectls()[0], server, "create", "-f", "-", stdin=json.dumps(manifest))
 
 
-@pytest.fixture(params=[{}, SPDY], ids=["websocket", "spdy"])
-def environment(request: pytest.FixtureRequest) -> dict[str, str]:
-    """What lets the newest kubectl speak WebSocket, or SPDY as all others do."""
-    return request.param
-
-
-@pytest.fixture(params=generations_of("kubectl"))
-def program(request: pytest.FixtureRequest) -> Path:
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def _only_new_requests(kubelet: Kubelet) -> None:
     while not kubelet.requests.empty():
         kubelet.requests.get()
 
 
-def test_logs(server: Server, kubelet: Kubelet, program: Path) -> None:
+def test_logs(server: Server, kubelet: Kubelet, kubectl_program: Path) -> None:
     """The log arrives as the kubelet sends it; options are passed on; the server shows its
     certificate."""
-    assert run(program, server, "logs", "web", "-c", "app", "--tail=5") == "one\ntwo\n"
+    assert run(kubectl_program, server, "logs", "web", "-c", "app", "--tail=5") == "one\ntwo\n"
     method, target, _, subject = kubelet.request()
     path, _, query = target.partition("?")
     assert (method, path) == ("GET", "/containerLogs/default/web/app")
     assert "tailLines=5" in query.split("&")
     assert [["commonName", "kubernetes-admin"]] in subject
-    assert run(program, server, "logs", "web", "-c", "app", "-f") == "one\ntwo\n"
-    output = run(program, server, "logs", "web", "-c", "app", "--previous", fails=True)
+    assert run(kubectl_program, server, "logs", "web", "-c", "app", "-f") == "one\ntwo\n"
+    output = run(kubectl_program, server, "logs", "web", "-c", "app", "--previous", fails=True)
     assert "there is no previous container" in output
-    output = run(program, server, "logs", "web", "-c", "app", "--limit-bytes=1", fails=True)
+    output = run(kubectl_program, server, "logs", "web", "-c", "app", "--limit-bytes=1", fails=True)
     assert "the server could not find the requested resource ( pods/log web)" in output
 
 
-def test_exec(server: Server, kubelet: Kubelet, program: Path, environment: dict[str, str]) -> None:
+def test_exec(
+    server: Server, kubelet: Kubelet, kubectl_program: Path, transport: dict[str, str]
+) -> None:
     """Input, output and the exit code pass through, in large amounts too."""
 
     def execute(*command: str, **options: Any) -> str:
         arguments = ["exec", "-i", "web", "-c", "app", "--", *command]
-        return run(program, server, *arguments, **options, **environment)
+        return run(kubectl_program, server, *arguments, **options, **transport)
 
     assert execute("echo", "a b&c") == "a b&c"
     method, target, headers, _ = kubelet.request()
@@ -171,25 +160,25 @@ def test_exec(server: Server, kubelet: Kubelet, program: Path, environment: dict
     assert execute("exit", "7", fails=True) == "failed\ncommand terminated with exit code 7\n"
 
 
-def test_attach(server: Server, program: Path, environment: dict[str, str]) -> None:
-    output = run(program, server, "attach", "web", "-c", "app", **environment)
+def test_attach(server: Server, kubectl_program: Path, transport: dict[str, str]) -> None:
+    output = run(kubectl_program, server, "attach", "web", "-c", "app", **transport)
     assert output.endswith("attached\n")
 
 
-def test_broken_runtime(server: Server, program: Path, environment: dict[str, str]) -> None:
+def test_broken_runtime(server: Server, kubectl_program: Path, transport: dict[str, str]) -> None:
     arguments = ["exec", "web", "-c", "broken", "--", "ls"]
-    output = run(program, server, *arguments, fails=True, **environment)
+    output = run(kubectl_program, server, *arguments, fails=True, **transport)
     assert "the runtime is broken" in output or "Internal Server Error" in output
 
 
 def test_port_forward(
-    server: Server, kubelet: Kubelet, program: Path, environment: dict[str, str]
+    server: Server, kubelet: Kubelet, kubectl_program: Path, transport: dict[str, str]
 ) -> None:
     """Several connections pass through at the same time."""
     home = {"KUBECONFIG": str(server.kubeconfig), "HOME": str(server.folder)}
     process = subprocess.Popen(
-        [program, "port-forward", "--address=127.0.0.1", "pod/web", ":80"],
-        env=os.environ | home | environment,
+        [kubectl_program, "port-forward", "--address=127.0.0.1", "pod/web", ":80"],
+        env=os.environ | home | transport,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None

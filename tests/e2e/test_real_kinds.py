@@ -16,7 +16,7 @@ import yaml
 
 from tests.e2e.binaries import DEFINITIONS
 from tests.e2e.cluster import established
-from tests.e2e.programs import TOOLS, Kubectl, Server, kubectls, run, start, stop
+from tests.e2e.programs import TOOLS, Kubectl, Server, kubectl_of, start, stop
 
 Tree = dict[str, Any]
 FILES = [
@@ -39,7 +39,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def kubectl(server: Server) -> Kubectl:
     """The newest kubectl."""
-    return lambda *arguments, **options: run(kubectls()[0], server, *arguments, **options)
+    return kubectl_of(server)
 
 
 @pytest.mark.skipif(not FILES, reason="the packages with definitions were not to be had")

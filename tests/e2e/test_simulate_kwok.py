@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.programs import Kubectl, Server, kubectls, run, start, stop
+from tests.e2e.programs import Kubectl, Server, kubectl_of, start, stop
 from tests.simulation.kwok import published
 
 pytestmark = pytest.mark.skipif(
@@ -55,11 +55,7 @@ def simulating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def kubectl(simulating: Server) -> Kubectl:
     """The newest kubectl, with that server."""
-
-    def call(*arguments: str, stdin: str = "", fails: bool = False) -> str:
-        return run(kubectls()[0], simulating, *arguments, stdin=stdin, fails=fails)
-
-    return call
+    return kubectl_of(simulating)
 
 
 def test_fast(kubectl: Kubectl) -> None:

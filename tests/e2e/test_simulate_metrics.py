@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.programs import Kubectl, Server, kubectls, run, start, stop
+from tests.e2e.programs import Kubectl, Server, kubectl_of, kubectls, start, stop
 
 USAGE = "simulation.kapiserver.dev/cpu-usage"
 
@@ -27,23 +26,16 @@ def simulating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     stop(running)
 
 
-def kubectl_of(program: Path, server: Server) -> Kubectl:
-    def call(*arguments: str, stdin: str = "", fails: bool = False) -> str:
-        return run(program, server, *arguments, stdin=stdin, fails=fails)
-
-    return call
-
-
 @pytest.fixture(params=kubectls(), ids=lambda program: program.parent.name)
 def any_kubectl(request: pytest.FixtureRequest, simulating: Server) -> Kubectl:
     """Each kubectl, with that server."""
-    return kubectl_of(request.param, simulating)
+    return kubectl_of(simulating, request.param)
 
 
 @pytest.fixture
 def kubectl(simulating: Server) -> Kubectl:
     """The newest kubectl, with that server."""
-    return kubectl_of(kubectls()[0], simulating)
+    return kubectl_of(simulating)
 
 
 def rows(text: str) -> list[list[str]]:

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import generations_of
 from tests.e2e.programs import Server, kubectls, run, start, stop
 
 PREFIX = "simulation.kapiserver.dev"
@@ -46,7 +45,6 @@ spec:
   execs:
   - local: {{envs: [{{name: USED, value: here}}]{context}}}
 """
-SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 
 Kubectl = Callable[..., str]
 
@@ -63,45 +61,41 @@ def simulating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     stop(running)
 
 
-@pytest.fixture(params=[{}, SPDY], ids=["websocket", "spdy"])
-def environment(request: pytest.FixtureRequest) -> dict[str, str]:
-    """What lets the newest kubectl speak WebSocket, or SPDY as all others do."""
-    return request.param
-
-
-@pytest.fixture(params=generations_of("kubectl"))
-def program(request: pytest.FixtureRequest) -> Path:
-    return request.param
-
-
 @pytest.fixture
 def debugging_program() -> Path:
     """A kubectl of 1.25 or later; servers since 1.25 refuse the ephemeral containers of others."""
     return kubectls()[0]
 
 
-def test_exec(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+def test_exec(simulating: Server, kubectl_program: Path, transport: dict[str, str]) -> None:
     """A command writes, returns its exit code, and reads what is piped into it."""
-    output = run(program, simulating, "exec", "web", "--", "cat", "/etc/hosts", **environment)
+    output = run(kubectl_program, simulating, "exec", "web", "--", "cat", "/etc/hosts", **transport)
     assert output == "127.0.0.1 localhost\n"
-    output = run(program, simulating, "exec", "web", "--", "false", fails=True, **environment)
+    output = run(kubectl_program, simulating, "exec", "web", "--", "false", fails=True, **transport)
     assert output == "no\ncommand terminated with exit code 3\n"
     command = ["exec", "-i", "web", "--", "cat", "/etc/hosts"]
-    assert run(program, simulating, *command, stdin="x" * 100_000, **environment)
+    assert run(kubectl_program, simulating, *command, stdin="x" * 100_000, **transport)
     command = ["exec", "-i", "web", "--", "cat"]
-    assert run(program, simulating, *command, stdin="x" * 100_000, **environment) == "x" * 100_000
-    output = run(program, simulating, "exec", "web", "-c=no", "--", "ls", fails=True, **environment)
+    assert (
+        run(kubectl_program, simulating, *command, stdin="x" * 100_000, **transport)
+        == "x" * 100_000
+    )
+    output = run(
+        kubectl_program, simulating, "exec", "web", "-c=no", "--", "ls", fails=True, **transport
+    )
     assert "container no is not valid for pod web" in output
 
 
-def test_cp(simulating: Server, program: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_cp(
+    simulating: Server, kubectl_program: Path, transport: dict[str, str], tmp_path: Path
+) -> None:
     """Files and folders that are copied into a container can be read, and copied back."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a").write_text("one\n")
     (tmp_path / "big").write_bytes(bytes(range(256)) * 4096)
 
     def kubectl(*arguments: str, **options: bool) -> str:
-        return run(program, simulating, *arguments, **options, **environment)
+        return run(kubectl_program, simulating, *arguments, **options, **transport)
 
     kubectl("cp", str(tmp_path / "big"), "web:/tmp/big")
     kubectl("cp", str(tmp_path / "folder"), "web:/data")
@@ -114,17 +108,19 @@ def test_cp(simulating: Server, program: Path, environment: dict[str, str], tmp_
     assert "No such file or directory" in output
 
 
-def test_logs(simulating: Server, program: Path) -> None:
-    assert run(program, simulating, "logs", "web") == STARTED
-    assert run(program, simulating, "logs", "web", "--tail=0") == ""
-    assert run(program, simulating, "logs", "web", "--limit-bytes=9") == STARTED[:9]
-    assert run(program, simulating, "logs", "web", "--timestamps").endswith(f"Z {STARTED}")
-    assert run(program, simulating, "logs", "web", "--since=1h") == STARTED
-    output = run(program, simulating, "logs", "web", "--previous", fails=True)
+def test_logs(simulating: Server, kubectl_program: Path) -> None:
+    assert run(kubectl_program, simulating, "logs", "web") == STARTED
+    assert run(kubectl_program, simulating, "logs", "web", "--tail=0") == ""
+    assert run(kubectl_program, simulating, "logs", "web", "--limit-bytes=9") == STARTED[:9]
+    assert run(kubectl_program, simulating, "logs", "web", "--timestamps").endswith(f"Z {STARTED}")
+    assert run(kubectl_program, simulating, "logs", "web", "--since=1h") == STARTED
+    output = run(kubectl_program, simulating, "logs", "web", "--previous", fails=True)
     assert 'previous terminated container "web" in pod "web" not found' in output
 
 
-def test_attach_and_follow(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+def test_attach_and_follow(
+    simulating: Server, kubectl_program: Path, transport: dict[str, str]
+) -> None:
     """Both get the lines of a container, and end with it."""
     newest = kubectls()[0]
     run(newest, simulating, "run", "job", "--image=nginx", "--restart=Never")
@@ -132,7 +128,7 @@ def test_attach_and_follow(simulating: Server, program: Path, environment: dict[
     home = {"KUBECONFIG": str(simulating.kubeconfig), "HOME": str(simulating.folder)}
     following = [
         subprocess.Popen(
-            [program, *arguments], env=os.environ | home | environment,
+            [kubectl_program, *arguments], env=os.environ | home | transport,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for arguments in (["logs", "-f", "job"], ["attach", "job"])
@@ -153,12 +149,12 @@ def test_attach_and_follow(simulating: Server, program: Path, environment: dict[
     run(newest, simulating, "delete", "pod", "job", "--now")
 
 
-def test_port_forward(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+def test_port_forward(simulating: Server, kubectl_program: Path, transport: dict[str, str]) -> None:
     """kubectl listens, and reports why a port cannot be reached."""
     home = {"KUBECONFIG": str(simulating.kubeconfig), "HOME": str(simulating.folder)}
     process = subprocess.Popen(
-        [program, "port-forward", "--address=127.0.0.1", "pod/web", ":80"],
-        env=os.environ | home | environment,
+        [kubectl_program, "port-forward", "--address=127.0.0.1", "pod/web", ":80"],
+        env=os.environ | home | transport,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -208,7 +204,7 @@ def test_programs_of_the_machine(simulating: Server, context: str) -> None:
     run(newest, simulating, "delete", "pod", "host", "--now")
 
 
-def test_terminal(simulating: Server, program: Path, environment: dict[str, str]) -> None:
+def test_terminal(simulating: Server, kubectl_program: Path, transport: dict[str, str]) -> None:
     """A program of the machine has a terminal, whose size is that of kubectl's."""
     run(kubectls()[0], simulating, "apply", "-f", "-", stdin=EXEC.format(context=""))
     run(kubectls()[0], simulating, "run", "host", "--image=nginx")
@@ -219,8 +215,8 @@ def test_terminal(simulating: Server, program: Path, environment: dict[str, str]
     wait = 'until [ "$(stty size)" = "40 120" ]; do sleep 0.1; done; exit 3'
     arguments = ("exec", "-it", "host", "--", "sh", "-c", wait)
     process = subprocess.Popen(
-        [program, "--kubeconfig", simulating.kubeconfig, *arguments],
-        stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | environment,
+        [kubectl_program, "--kubeconfig", simulating.kubeconfig, *arguments],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | transport,
     )  # fmt: skip
     os.close(theirs)
     try:
@@ -232,15 +228,15 @@ def test_terminal(simulating: Server, program: Path, environment: dict[str, str]
 
 
 def test_forwarded_data(
-    simulating: Server, program: Path, environment: dict[str, str], echo: int
+    simulating: Server, kubectl_program: Path, transport: dict[str, str], echo: int
 ) -> None:
     """Data passes both ways, on two connections at once."""
     rule = FORWARD.format(port=echo)
     run(kubectls()[0], simulating, "apply", "-f", "-", stdin=rule)
     home = {"KUBECONFIG": str(simulating.kubeconfig), "HOME": str(simulating.folder)}
     process = subprocess.Popen(
-        [program, "port-forward", "--address=127.0.0.1", "pod/web", ":7"],
-        env=os.environ | home | environment,
+        [kubectl_program, "port-forward", "--address=127.0.0.1", "pod/web", ":7"],
+        env=os.environ | home | transport,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -263,29 +259,29 @@ def test_forwarded_data(
         process.communicate()
 
 
-def test_previous_logs(simulating: Server, program: Path) -> None:
+def test_previous_logs(simulating: Server, kubectl_program: Path) -> None:
     """The log of the run before the present one, and the logs of all pods of a label."""
     newest = kubectls()[0]
     crash = f"--annotations={PREFIX}/exit-code=1"
     run(newest, simulating, "run", "crash", "--image=nginx", crash, "--labels=crash=yes")
     ended = "--for=jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}=1"
     run(newest, simulating, "wait", ended, "pod/crash", "--timeout=60s")
-    lines = run(program, simulating, "logs", "crash", "--previous")
+    lines = run(kubectl_program, simulating, "logs", "crash", "--previous")
     assert lines.endswith("simulated container crash: ended with exit code 1\n")
-    output = run(program, simulating, "logs", "-l", "crash=yes", "--prefix", "--tail=1")
+    output = run(kubectl_program, simulating, "logs", "-l", "crash=yes", "--prefix", "--tail=1")
     assert output.startswith("[pod/crash/crash] simulated container crash: ")
     run(newest, simulating, "delete", "pod", "crash", "--now")
 
 
-def test_top(simulating: Server, program: Path) -> None:
-    lines = run(program, simulating, "top", "pod", "web", "--containers").splitlines()
+def test_top(simulating: Server, kubectl_program: Path) -> None:
+    lines = run(kubectl_program, simulating, "top", "pod", "web", "--containers").splitlines()
     assert [line.split() for line in lines[1:]] == [["web", "web", "1m", "10Mi"]]
-    lines = run(program, simulating, "top", "node").splitlines()
+    lines = run(kubectl_program, simulating, "top", "node").splitlines()
     assert lines[0].split()[0] == "NAME"
     assert len(lines) == 2
 
 
-def test_debug(simulating: Server, debugging_program: Path, environment: dict[str, str]) -> None:
+def test_debug(simulating: Server, debugging_program: Path, transport: dict[str, str]) -> None:
     """A debug container runs, and kubectl attaches to it, or shows its log if it has ended."""
     newest = kubectls()[0]
     run(newest, simulating, "run", "sick", "--image=nginx")
@@ -293,7 +289,7 @@ def test_debug(simulating: Server, debugging_program: Path, environment: dict[st
     run(newest, simulating, "annotate", "pod", "sick", f"{PREFIX}/exit-code.doctor=0")
 
     def debug(*arguments: str) -> str:
-        return run(debugging_program, simulating, "debug", *arguments, **environment)
+        return run(debugging_program, simulating, "debug", *arguments, **transport)
 
     output = debug("-i", "sick", "--image=busybox", "-c=doctor", "--target=sick")
     assert "simulated container doctor: ended with exit code 0" in output
@@ -303,12 +299,12 @@ def test_debug(simulating: Server, debugging_program: Path, environment: dict[st
 
 
 def test_resumed_copy(
-    simulating: Server, debugging_program: Path, environment: dict[str, str], tmp_path: Path
+    simulating: Server, debugging_program: Path, transport: dict[str, str], tmp_path: Path
 ) -> None:
     """A copy with `--retries` reads the archive in another way."""
 
     def cp(*arguments: str) -> None:
-        run(debugging_program, simulating, "cp", *arguments, **environment)
+        run(debugging_program, simulating, "cp", *arguments, **transport)
 
     (tmp_path / "big").write_bytes(bytes(range(256)) * 4096)
     cp(str(tmp_path / "big"), "web:/tmp/big")

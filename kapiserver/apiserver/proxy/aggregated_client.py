@@ -24,12 +24,13 @@ from kapiserver.apiserver.http_client.connection import HttpResponse
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.user import User
 from kapiserver.codecs.cost import LARGE, cost_of
+from kapiserver.codecs.errors import TooLarge
+from kapiserver.codecs.framing import JSON_LINES
 from kapiserver.storage.concurrency.clock import wait
 
 SECONDS = 10.0
 """The time until the response of a request, or the head of a watch, has arrived."""
 MAX_BYTES = 64 << 20
-MAX_EVENT_BYTES = 16 << 20
 RETRY_SECONDS = 1.0
 """The wait before `follow` tries again after a transient error."""
 WATCH_GRACE_SECONDS = 30.0
@@ -82,7 +83,7 @@ class AggregatedResource(HttpResource):
             async with aclosing(self._events(response, limit)) as events:
                 async for event in events:
                     yield event
-        except (OSError, ValueError):
+        except (OSError, ValueError, TooLarge):
             raise _unavailable() from None
         finally:
             response.close()
@@ -91,26 +92,20 @@ class AggregatedResource(HttpResource):
         self, response: HttpResponse, limit: float | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a watch for so many seconds at most. Raises StatusError for an event
-        of type ERROR, TimeoutError, OSError, ValueError."""
+        of type ERROR, TimeoutError, OSError, ValueError, TooLarge."""
         end = None if limit is None else asyncio.get_running_loop().time() + limit
-        pieces, unread = response.pieces(), bytearray()
+        pieces, reader = response.pieces(), JSON_LINES.make_reader()
         while True:
             async with asyncio.timeout_at(end):  # not around a yield: the caller may await, too
                 piece = await anext(pieces, b"")
             if not piece:
                 return
-            unread += piece
-            if b"\n" in piece:
-                *lines, rest = bytes(unread).split(b"\n")
-                unread = bytearray(rest)
-                for line in filter(None, lines):
-                    event = await self._decode(line)
-                    obj = event.get("object") or {}
-                    if event.get("type") == "ERROR":
-                        raise StatusError(obj, int(obj.get("code") or 500))
-                    yield Event(str(event.get("type")), obj)
-            if len(unread) > MAX_EVENT_BYTES:
-                raise ValueError("an event is too long")
+            for line in filter(bytes.strip, reader.feed(piece)):
+                event = await self._decode(line)
+                obj = event.get("object") or {}
+                if event.get("type") == "ERROR":
+                    raise StatusError(obj, int(obj.get("code") or 500))
+                yield Event(str(event.get("type")), obj)
 
     async def _pause(self) -> None:
         await wait(self._server.clock, RETRY_SECONDS)

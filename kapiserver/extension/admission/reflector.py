@@ -26,6 +26,8 @@ import orjson
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.http_client.session import StreamingClient
 from kapiserver.codecs.cost import LARGE, cost_of
+from kapiserver.codecs.errors import TooLarge
+from kapiserver.codecs.framing import JSON_LINES
 from kapiserver.extension.host_cluster import HostCluster, HostFailed
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock, wait
@@ -33,7 +35,6 @@ from kapiserver.storage.concurrency.clock import Clock, wait
 PAGE = 50
 """Objects of a page of a list."""
 MAX_PAGE_BYTES = 96 << 20
-MAX_EVENT_BYTES = 8 << 20
 LIST_SECONDS = 60.0
 """The time of a page."""
 WATCH_SECONDS = 300
@@ -143,20 +144,17 @@ class Reflector:
             "resourceVersion": self._version,
             "timeoutSeconds": str(seconds),
         }
-        unread = bytearray()
+        reader = JSON_LINES.make_reader()
         async with (
             asyncio.timeout(seconds + WATCH_GRACE_SECONDS),
             aclosing(self._host.watch(client, self._path, query)) as pieces,
         ):
-            async for piece in pieces:
-                unread += piece
-                if b"\n" in piece:
-                    *lines, rest = bytes(unread).split(b"\n")
-                    unread = bytearray(rest)
-                    for line in lines:
+            try:
+                async for piece in pieces:
+                    for line in filter(bytes.strip, reader.feed(piece)):
                         await self._take(await self._decode(line))
-                if len(unread) > MAX_EVENT_BYTES:
-                    raise HostFailed(f"{self._path}: an event is too long", _UNUSABLE)
+            except TooLarge as error:
+                raise HostFailed(f"{self._path}: {error}", _UNUSABLE) from None
 
     async def _take(self, event: Tree) -> None:
         """Apply one event. Raises HostFailed."""

@@ -29,7 +29,7 @@ from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
 from kapiserver.api.types import Kind, Tree, field
 
 if TYPE_CHECKING:
-    from kapiserver.api.apiextensions.structural import Structural
+    from kapiserver.api.apiextensions.schema.structural import Structural
     from kapiserver.api.apply.merge_schema import Node
     from kapiserver.api.columns import Columns
     from kapiserver.api.selectable_fields import Extractor
@@ -229,7 +229,7 @@ class CustomVersion:
 
     def load(self) -> None:
         """Compile the parts that every request needs; slow for a large schema."""
-        from kapiserver.api.apiextensions import structural
+        from kapiserver.api.apiextensions.schema import structural
 
         structural.has_rules(self.structural)
         structural.has_embedded_resources(self.structural)
@@ -239,9 +239,9 @@ class CustomVersion:
     @functools.cached_property
     def default_cost(self) -> Callable[[bytes], int]:
         """Returns the number of values that defaults may add to an encoded object or patch."""
-        from kapiserver.api.apiextensions import schema_defaults
+        from kapiserver.api.apiextensions.schema import defaulting
 
-        return schema_defaults.size(self.structural).cost
+        return defaulting.size(self.structural).cost
 
     @functools.cached_property
     def spec(self) -> Tree:
@@ -271,7 +271,7 @@ class CustomVersion:
     @functools.cached_property
     def structural(self) -> Structural:
         """The compiled schema."""
-        from kapiserver.api.apiextensions import structural
+        from kapiserver.api.apiextensions.schema import structural
 
         return structural.compile(self.schema)
 
@@ -298,7 +298,7 @@ class CustomVersion:
     @functools.cached_property
     def merge_node(self) -> Node:
         """The schema of the kind for server-side apply."""
-        from kapiserver.api.apiextensions.merge_nodes import object_node
+        from kapiserver.api.apiextensions.schema.merge_nodes import object_node
 
         return object_node(self.structural)
 
@@ -318,9 +318,9 @@ class CustomVersion:
 
     def default(self, obj: Tree) -> None:
         """Set the defaults of the schema, in place."""
-        from kapiserver.api.apiextensions import schema_defaults
+        from kapiserver.api.apiextensions.schema import defaulting
 
-        schema_defaults.apply(obj, self.structural)
+        defaulting.apply(obj, self.structural)
 
     def convert(self, obj: Tree, version: GroupVersion) -> Tree:
         """Return the object in another version: with its apiVersion, and without fields unknown to
@@ -337,7 +337,7 @@ class CustomVersion:
             raise ConversionFailed(f"{definition.name}: only its webhook converts")
         if target.has_same_schema(self):
             return {**obj, "apiVersion": str(version)}
-        from kapiserver.api.apiextensions.pruning import prune
+        from kapiserver.api.apiextensions.schema.pruning import prune
 
         converted: Tree = copy_tree({**obj, "apiVersion": str(version)})
         if not target.preserves_unknown_fields:

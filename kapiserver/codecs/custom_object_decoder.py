@@ -7,8 +7,8 @@ kind by name. Mirrors the schema coercion of k8s.io/apiextensions-apiserver.
 
 from __future__ import annotations
 
-from kapiserver.api.apiextensions.pruning import prune
-from kapiserver.api.apiextensions.structural import Structural, has_embedded_resources
+from kapiserver.api.apiextensions.schema.pruning import prune
+from kapiserver.api.apiextensions.schema.structural import Structural, has_embedded_resources
 from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Value

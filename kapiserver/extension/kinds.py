@@ -75,7 +75,7 @@ class DeclaredKind(Definition):
 
 
 def _checked(declared: Resource[Any]) -> Tree:
-    from kapiserver.api.apiextensions.structural_rules import check
+    from kapiserver.api.apiextensions.schema.structural_rules import check
 
     for version in declared.definition["spec"]["versions"]:
         path = Path(f"{declared.name} {version['name']}")

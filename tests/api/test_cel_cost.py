@@ -8,9 +8,10 @@ import math
 
 import pytest
 
-from kapiserver.api.apiextensions import cel, structural
-from kapiserver.api.apiextensions.cel_evaluation import CALL_LIMIT
-from kapiserver.api.apiextensions.cel_types import cel_type_of
+from kapiserver.api.apiextensions.cel import rules
+from kapiserver.api.apiextensions.cel.evaluation import CALL_LIMIT
+from kapiserver.api.apiextensions.cel.schema_types import cel_type_of
+from kapiserver.api.apiextensions.schema import structural
 from kapiserver.api.cel.cel_types import STRING
 from kapiserver.api.cel.program import compile_expression
 from kapiserver.api.errors import Path
@@ -140,7 +141,7 @@ ACCEPTED = {
 def test_rules_of_real_definitions_are_not_too_costly(name):
     """Rules like those of Gateway API and Envoy Gateway are accepted."""
     schema = {"type": "object", "properties": {"spec": ACCEPTED[name]}}
-    assert cel.check_rules(structural.compile(schema), Path("@")) == []
+    assert rules.check_rules(structural.compile(schema), Path("@")) == []
 
 
 LONG_SEARCHES = (

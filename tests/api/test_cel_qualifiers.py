@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from kapiserver.api.apiextensions.cel_types import cel_type_of
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.cel.schema_types import cel_type_of
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel.lexer import RESERVED, TOKENS
 from kapiserver.api.cel.program import CompileError, compile_expression

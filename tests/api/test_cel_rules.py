@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.api.apiextensions import cel, structural
-from kapiserver.api.apiextensions.cel_evaluation import OutOfTime
-from kapiserver.api.apiextensions.cel_types import escaped
+from kapiserver.api.apiextensions.cel import rules
+from kapiserver.api.apiextensions.cel.evaluation import OutOfTime
+from kapiserver.api.apiextensions.cel.schema_types import escaped
+from kapiserver.api.apiextensions.schema import structural
 from kapiserver.api.errors import Path, RatchetedError
 from tests.api.test_pruning import TREES, schemas
 
@@ -36,7 +37,7 @@ def obj(*rules, **properties):
 
 
 def broken(schema, value, old=None):
-    errors = cel.validate(value, old, structural.compile(schema))
+    errors = rules.validate(value, old, structural.compile(schema))
     return [f"{'tolerated: ' * isinstance(error, RatchetedError)}{error}" for error in errors]
 
 
@@ -254,15 +255,15 @@ def test_evaluation_raises_out_of_time():
     node = structural.compile(LONG)
     for steps in (0, 100, 100_000):
         with pytest.raises(OutOfTime):
-            cel.validate({"t": "t" * (2 << 20)}, None, node, steps=steps)
-    assert cel.validate({"t": "t"}, None, node, steps=1000) == []
+            rules.validate({"t": "t" * (2 << 20)}, None, node, steps=steps)
+    assert rules.validate({"t": "t"}, None, node, steps=1000) == []
     schema = structural.compile(obj("self.l.all(a, self.l.all(b, a < b))", l=LIST))
     value = {"l": list(range(500, 0, -1))}
-    assert cel.validate(value, None, schema, steps=100_000) == cel.validate(value, None, schema)
+    assert rules.validate(value, None, schema, steps=100_000) == rules.validate(value, None, schema)
 
 
 def refused(schema):
-    errors = cel.check_rules(structural.compile(schema), AT)
+    errors = rules.check_rules(structural.compile(schema), AT)
     return [(error.path.text, error.type, error.detail.split("\n")[0]) for error in errors]
 
 
@@ -393,7 +394,7 @@ REFUSED = {
 def test_shown_rule():
     """The error shows the rule as JSON of Go's internal type, with all its members."""
     schema = obj("self.x < 0", a=INT)
-    (error,) = cel.check_rules(structural.compile(schema), AT)
+    (error,) = rules.check_rules(structural.compile(schema), AT)
     message = (
         r'{"Rule":"self.x \u003c 0","Message":"","MessageExpression":"","Reason":null,'
         r'"FieldPath":"","OptionalOldSelf":null}: compilation failed: ERROR: <input>:1:5:'
@@ -427,5 +428,5 @@ def test_a_schema_costs_as_much_as_all_its_rules():
 def test_rules_never_raise(schema, value, old, rule):
     """Any rule of any schema can be evaluated for any value."""
     node = structural.compile({**schema, "x-kubernetes-validations": [{"rule": rule}]})
-    assert isinstance(cel.check_rules(node, AT), list)
-    assert isinstance(cel.validate(value, old, node), list)
+    assert isinstance(rules.check_rules(node, AT), list)
+    assert isinstance(rules.validate(value, old, node), list)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.api.apiextensions import pruning, schema_defaults, structural
+from kapiserver.api.apiextensions.schema import defaulting, pruning, structural
 
 STRING = {"type": "string"}
 FREE = {"x-kubernetes-preserve-unknown-fields": True}
@@ -101,7 +101,7 @@ def test_reported_unknown_fields_are_limited():
 
 def default(value, schema):
     filled = copy.deepcopy(value)
-    schema_defaults.apply(filled, structural.compile(schema))
+    defaulting.apply(filled, structural.compile(schema))
     return filled
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api import formats
-from kapiserver.api.apiextensions import list_types, schema_validation, structural
-from kapiserver.api.apiextensions.ratcheting import ABSENT
+from kapiserver.api.apiextensions.schema import list_types, object_validation, structural
+from kapiserver.api.apiextensions.schema.ratcheting import ABSENT
 from tests.api.test_pruning import TREES, schemas
 
 STRING = {"type": "string"}
@@ -25,7 +25,7 @@ def check(value, schema, old=None):
     """The messages for `{"f": value}` where the field has the schema."""
     before = None if old is None else {"f": old}
     node = structural.compile(obj(f=schema))
-    errors = schema_validation.validate({"f": value}, node, ABSENT if before is None else before)
+    errors = object_validation.validate({"f": value}, node, ABSENT if before is None else before)
     duplicates = list_types.check_update({"f": value}, before, node)
     return [str(error) for error in (*errors, *duplicates)]
 
@@ -222,9 +222,9 @@ def test_formats_never_raise(name, text):
 def test_validating_never_raises(schema, value, old):
     """Any value can be validated by any schema, and unchanged values have no errors."""
     node = structural.compile(schema)
-    assert isinstance(schema_validation.validate(value, node), list)
-    assert isinstance(schema_validation.validate(value, node, old), list)
-    assert schema_validation.validate(value, node, value) == []
+    assert isinstance(object_validation.validate(value, node), list)
+    assert isinstance(object_validation.validate(value, node, old), list)
+    assert object_validation.validate(value, node, value) == []
 
 
 @pytest.mark.parametrize("junction", ["", "anyOf", "oneOf", "allOf", "not"])
@@ -238,13 +238,13 @@ def test_deep_schemas_take_linear_time(junction):
         value = {"a": value}
     calls = []
     node = structural.compile(schema)
-    schema_validation.validate(value, node)
+    object_validation.validate(value, node)
 
     def count(frame, event, arg):
         calls.append(1)
 
     sys.setprofile(count)
-    schema_validation.validate(value, node)
+    object_validation.validate(value, node)
     sys.setprofile(None)
     assert len(calls) < 100_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from kapiserver.api.apiextensions import schema_warnings, structural, structural_rules
+from kapiserver.api.apiextensions.schema import format_warnings, structural, structural_rules
 from kapiserver.api.errors import Path
 from tests.api.test_pruning import schemas
 
@@ -305,14 +305,14 @@ def test_unknown_formats():
         return {"spec": {"versions": [{"schema": {"openAPIV3Schema": obj(**fields)}}]}}
 
     old = definition("date-time", "k8s-short-name")
-    assert schema_warnings.warnings(old, None) == []
-    assert schema_warnings.warnings(definition("x"), old) == ['unrecognized format "x"']
-    assert schema_warnings.warnings(definition("x", "int32"), definition("x")) == [
+    assert format_warnings.warnings(old, None) == []
+    assert format_warnings.warnings(definition("x"), old) == ['unrecognized format "x"']
+    assert format_warnings.warnings(definition("x", "int32"), definition("x")) == [
         'unrecognized format "int32"'
     ]
     number = obj(a={"type": "integer", "format": "int32"}, b={"type": "number", "format": "int32"})
     warnings = {"spec": {"versions": [{"schema": {"openAPIV3Schema": number}}]}}
-    assert schema_warnings.warnings(warnings, None) == ['unrecognized format "int32"']
+    assert format_warnings.warnings(warnings, None) == ['unrecognized format "int32"']
 
 
 def test_nothing_is_compiled_before_it_is_used():

@@ -21,7 +21,7 @@ for each in filter(dataclasses.is_dataclass, classes):
     print(f"{each.__module__}.{each.__qualname__}")
 """
 LATER = (
-    "kapiserver.api.apiextensions.schema_validation",
+    "kapiserver.api.apiextensions.schema.object_validation",
     "kapiserver.api.formats",
     "kapiserver.api.apply.managed_fields",
     "kapiserver.api.apply.merge_schema",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 
 from kapiserver.api.accessors import copy_tree
-from kapiserver.api.apiextensions.structural_rules import check
+from kapiserver.api.apiextensions.schema.structural_rules import check
 from kapiserver.api.errors import Path
 from kapiserver.api.types import Tree
 from kapiserver.extension import Object

@@ -26,7 +26,8 @@ from kapiserver.api import (
     selectors,
     webhooks,
 )
-from kapiserver.api.apiextensions import cel_types, printer_columns
+from kapiserver.api.apiextensions import printer_columns
+from kapiserver.api.apiextensions.cel import schema_types
 from kapiserver.api.apply import fieldsets
 from kapiserver.api.apply.last_applied import ANNOTATION, unchanged_fields
 from kapiserver.api.apply.managed_fields_entries import decode_managers, encode_managers
@@ -368,7 +369,7 @@ LEAVES: dict[str, Leaf] = {
         seeds=(*_QUANTITIES, *_URLS, *_ADDRESSES, *_TIMES, "1.2.3-a.1+b", "%d%s%%", "UTC", "+01:00",
                "dns1123Label", "(a|b)*"),
     ),
-    "CEL name": Leaf(parse=cel_types.escaped, seeds=("a-b", "__x__", "in", "a.b/c")),
+    "CEL name": Leaf(parse=schema_types.escaped, seeds=("a-b", "__x__", "in", "a.b/c")),
     "regular expression": Leaf(
         parse=_regular_expression, seeds=("(a+)+$", "[", "\\pL{1000}", "(?i)x", "a{99999}"),
         errors=(linear_regex.InvalidPattern,),

@@ -17,15 +17,15 @@ from kapiserver.api.accessors import (
     is_larger_than,
     metadata_of,
 )
-from kapiserver.api.apiextensions import (
-    cel,
+from kapiserver.api.apiextensions.cel import rules
+from kapiserver.api.apiextensions.schema import (
+    defaulting,
     embedded_resources,
     list_types,
-    schema_defaults,
-    schema_validation,
+    object_validation,
 )
-from kapiserver.api.apiextensions.ratcheting import ABSENT
-from kapiserver.api.apiextensions.structural import Structural, has_rules
+from kapiserver.api.apiextensions.schema.ratcheting import ABSENT
+from kapiserver.api.apiextensions.schema.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.go_format import go_type, go_value
 from kapiserver.api.metadata_validation import any_finalizers, finalizer_warnings
@@ -86,7 +86,7 @@ class CustomStrategy(Strategy):
             obj.pop("status", None)
             status = self._schema.properties.get("status")
             if status is not None and status.default is not None:
-                schema_defaults.apply(obj, self._schema)  # as when it is read from the store
+                defaulting.apply(obj, self._schema)  # as when it is read from the store
         metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
@@ -109,7 +109,7 @@ class CustomStrategy(Strategy):
 
     def _check(self, new: Tree, old: Tree | None) -> list[FieldError]:
         self._limit_size(new)
-        errors = schema_validation.validate(new, self._schema, ABSENT if old is None else old)
+        errors = object_validation.validate(new, self._schema, ABSENT if old is None else old)
         if self._scale is not None:
             errors = [*errors, *_scale_errors(new, self._scale)]
         errors = [*errors, *embedded_resources.check(new, self._schema)]
@@ -123,7 +123,7 @@ class CustomStrategy(Strategy):
         schema = self._schema.properties.get("status")
         if schema is not None and "status" in new:
             path = Path("status")
-            errors = schema_validation.validate(
+            errors = object_validation.validate(
                 new["status"], schema, old.get("status", ABSENT), path
             )
         if self._scale is not None:
@@ -154,13 +154,13 @@ class CustomStrategy(Strategy):
         return [*metadata_errors, *errors, _SKIPPED]
 
     def _rule_errors(self, new: Tree, old: Tree | None) -> list[FieldError]:
-        from kapiserver.api.apiextensions.cel_evaluation import (
+        from kapiserver.api.apiextensions.cel.evaluation import (
             OutOfTime,
         )  # loaded for kinds with rules
 
         steps = MAX_STEPS if self._hurried else None
         try:
-            return cel.validate(new, old, self._schema, steps=steps)
+            return rules.validate(new, old, self._schema, steps=steps)
         except OutOfTime:
             raise ValidationTakesLong(self.slow_strategy) from None
 

@@ -14,7 +14,7 @@ from kapiserver.api.accessors import (
     is_terminating,
     metadata_of,
 )
-from kapiserver.api.apiextensions import schema_warnings
+from kapiserver.api.apiextensions.schema import format_warnings
 from kapiserver.api.apiextensions.validation.definitions import (
     validate_definition,
     validate_definition_update,
@@ -81,7 +81,7 @@ class DefinitionStrategy(Strategy):
             raise ValidationTakesLong(_SLOW)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return schema_warnings.warnings(new, old)
+        return format_warnings.warnings(new, old)
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
         finalizers = finalizers_of(obj)

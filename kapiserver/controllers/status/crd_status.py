@@ -203,7 +203,7 @@ def _may_be_non_structural(obj: Tree) -> bool:
 def _with_structural_condition(status: Tree, obj: Tree, now: str) -> Tree:
     if not _may_be_non_structural(obj):
         return status
-    from kapiserver.api.apiextensions import structural_rules  # few definitions need it
+    from kapiserver.api.apiextensions.schema import structural_rules  # few definitions need it
 
     problems: list[str] = []
     for index, item in enumerate(obj["spec"]["versions"]):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.api.apiextensions import schema_defaults, structural
+from kapiserver.api.apiextensions.schema import defaulting, structural
 from tests.apiserver.admission.hookkit import add, hook_credentials, patch, rule, running_hook
 from tests.apiserver.admission.policykit import Cluster
 from tests.apiserver.conftest import Response, Server
@@ -212,11 +212,11 @@ def test_estimate_of_defaults() -> None:
             "map": {"type": "object", "additionalProperties": {**item, "default": {}}},
         },
     }
-    size = schema_defaults.size(structural.compile(schema))
-    assert size == schema_defaults.DefaultSize(of_object=5, of_item=3)
+    size = defaulting.size(structural.compile(schema))
+    assert size == defaulting.DefaultSize(of_object=5, of_item=3)
     assert size.cost(b'{"items":[{},null]}') == 5 + 3 * 3
     assert size.cost(b"\xd9\xd9\xf7\xa1\x45items\x82\xa0\xf6") == 5 + 3 * 3
-    assert schema_defaults.size(structural.compile({"type": "object"})).cost(b"{{{") == 0
+    assert defaulting.size(structural.compile({"type": "object"})).cost(b"{{{") == 0
 
 
 @pytest.mark.own_process("cost")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kapiserver.api.apiextensions import cel, structural, structural_rules
+from kapiserver.api.apiextensions.cel import rules
+from kapiserver.api.apiextensions.schema import structural, structural_rules
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, required, too_many
 from kapiserver.api.types import Tree
 
@@ -53,7 +54,7 @@ def validate_schema(
     problems = structural_rules.check(schema, path)
     yield from problems
     if not problems and not is_old:
-        yield from cel.check_rules(structural.compile(schema), path)
+        yield from rules.check_rules(structural.compile(schema), path)
 
 
 def _root(schema: Tree, path: Path) -> Iterator[FieldError]:

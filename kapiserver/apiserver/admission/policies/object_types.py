@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kapiserver.api.apiextensions.cel_types import cel_type_of, escaped
+from kapiserver.api.apiextensions.cel.schema_types import cel_type_of, escaped
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.errors import NotRegistered

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kapiserver.api.apiextensions.schema_plan import Finding, Step
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.structural import Structural
+from kapiserver.api.apiextensions.schema.validation_plan import Finding, Step
 
 _RANGES = {"int32": (-(2**31), 2**31 - 1)}
 _INT64 = (-(2**63), 2**63 - 1)

@@ -6,7 +6,7 @@ Mirrors Validate of k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectme
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.apiextensions.structural import Structural, has_embedded_resources
+from kapiserver.api.apiextensions.schema.structural import Structural, has_embedded_resources
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata_validation import validate_embedded_metadata
 from kapiserver.api.types import Tree, Value

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from kapiserver.api.apiextensions import list_types
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema import list_types
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.types import Value
 
 ABSENT: Any = object()

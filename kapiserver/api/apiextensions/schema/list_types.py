@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 import orjson
 
-from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
+from kapiserver.api.apiextensions.schema.structural import MAX_FINDINGS, Structural
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid
 from kapiserver.api.go_format import go_map
 from kapiserver.api.types import Tree, Value

@@ -5,7 +5,7 @@ Knows no defaults and no rules. Mirrors k8s.io/apiextensions-apiserver/pkg/apise
 
 from __future__ import annotations
 
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.types import Tree, Value
 
 _META = frozenset(("apiVersion", "kind", "metadata"))

@@ -17,13 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kapiserver.api import linear_regex
-from kapiserver.api.apiextensions import (
+from kapiserver.api.apiextensions.schema import (
+    defaulting,
+    list_declarations,
+    object_validation,
     pruning,
-    schema_defaults,
-    schema_lists,
-    schema_validation,
 )
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.go_format import go_map
 from kapiserver.api.types import Tree, Value
@@ -76,7 +76,7 @@ def _check_schema(schema: Tree, path: Path, place: _Place) -> Iterator[FieldErro
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         child_path = path / "x-kubernetes-preserve-unknown-fields"
         yield invalid(child_path, False, "must be true or undefined")
-    yield from schema_lists.check(schema, path)
+    yield from list_declarations.check(schema, path)
 
 
 def _check_keywords(schema: Tree, path: Path, place: _Place) -> Iterator[FieldError]:
@@ -328,7 +328,7 @@ def _check_defaults(
         child_path = path / "default"
         if not (in_metadata and not node.embedded) and _has_unknown(node):
             yield invalid(child_path, go_map(node.default), "must not have unknown fields")
-        yield from schema_validation.validate_value(node.default, node, child_path)
+        yield from object_validation.validate_value(node.default, node, child_path)
     if node.items is not None:
         child_in_metadata = in_metadata and not embedded
         yield from _check_defaults(
@@ -341,4 +341,4 @@ def _check_defaults(
 
 
 def _has_unknown(node: Structural) -> bool:
-    return bool(pruning.prune_value(schema_defaults.copy_value(node.default), node))
+    return bool(pruning.prune_value(defaulting.copy_value(node.default), node))

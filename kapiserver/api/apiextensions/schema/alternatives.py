@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kapiserver.api.apiextensions.schema_plan import Finding, Plan, PlanOf, Step
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.structural import Structural
+from kapiserver.api.apiextensions.schema.validation_plan import Finding, Plan, PlanOf, Step
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _DEPTH = 16

@@ -7,7 +7,7 @@ k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 
 from __future__ import annotations
 
-from kapiserver.api.apiextensions.structural import Structural, has_rules
+from kapiserver.api.apiextensions.schema.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.types import Tree
 
@@ -19,9 +19,9 @@ def check_rules(structural: Structural, path: Path) -> list[FieldError]:
     """
     if not has_rules(structural):
         return []
-    from kapiserver.api.apiextensions import cel_rules
+    from kapiserver.api.apiextensions.cel import rule_validation
 
-    return cel_rules.check(structural, path)
+    return rule_validation.check(structural, path)
 
 
 def validate(
@@ -37,10 +37,10 @@ def validate(
 
     steps  the time limit in steps of 0.1 to 0.3 us; None for the full cost limit
 
-    Raises cel_evaluation.OutOfTime.
+    Raises evaluation.OutOfTime.
     """
     if not has_rules(structural):
         return []
-    from kapiserver.api.apiextensions import cel_evaluation
+    from kapiserver.api.apiextensions.cel import evaluation
 
-    return cel_evaluation.validate(obj, old, structural, path, steps)
+    return evaluation.validate(obj, old, structural, path, steps)

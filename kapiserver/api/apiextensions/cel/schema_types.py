@@ -12,7 +12,7 @@ import re
 
 from msgspec.structs import replace
 
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.lexer import KEYWORDS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.errors import Path
 
 _STEP = re.compile(r"\.([^.\[\]']+)|\['((?:[^'\\]|\\.)*)'\]")

@@ -11,13 +11,10 @@ import weakref
 from collections.abc import Sequence
 
 from kapiserver.api import formats, linear_regex
-from kapiserver.api.apiextensions import (
-    schema_alternatives,
-    schema_numbers,
-)
-from kapiserver.api.apiextensions.ratcheting import ABSENT, CorrelatedList, is_unchanged
-from kapiserver.api.apiextensions.schema_plan import Finding, Plan, Step
-from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
+from kapiserver.api.apiextensions.schema import alternatives, number_validation
+from kapiserver.api.apiextensions.schema.ratcheting import ABSENT, CorrelatedList, is_unchanged
+from kapiserver.api.apiextensions.schema.structural import MAX_FINDINGS, Structural
+from kapiserver.api.apiextensions.schema.validation_plan import Finding, Plan, Step
 from kapiserver.api.errors import ErrorType, FieldError, Path, pluralize
 from kapiserver.api.go_format import go_map, json_text, quote
 from kapiserver.api.types import Tree, Value
@@ -92,11 +89,11 @@ def _error(finding: Finding, path: Path | None) -> FieldError:
 def _steps(node: Structural, kind: type) -> list[Step]:
     if kind is type(None):
         return [step for step in (_null_step(node), _enum_step(node)) if step]
-    steps = [_type_step(node, kind), *schema_alternatives.steps(node, kind, plan_of)]
+    steps = [_type_step(node, kind), *alternatives.steps(node, kind, plan_of)]
     if kind is str:
         steps += [_length_step(node), _pattern_step(node), _format_step(node)]
     elif kind in (int, float):
-        steps += schema_numbers.steps(node, format_of(node))
+        steps += number_validation.steps(node, format_of(node))
     elif kind is list:
         steps.append(_items_step(node))
     steps.append(_enum_step(node))

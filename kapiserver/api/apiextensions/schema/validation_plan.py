@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from kapiserver.api.apiextensions.ratcheting import ABSENT, is_unchanged
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.ratcheting import ABSENT, is_unchanged
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.types import Value
 
 
 class Finding(Struct):
     """An error of a value, while its path is incomplete.
 
-    form   the kind of error: a key of `schema_validation.FORMS`
+    form   the kind of error: a key of `object_validation.FORMS`
     words  the message without the path
     name   the path relative to the current value: `.spec.list[0]`
     """

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from kapiserver.api.apiextensions.cel_evaluation import variables_of
-from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath, field_path
-from kapiserver.api.apiextensions.cel_types import MAX_REQUEST, cel_type_of
-from kapiserver.api.apiextensions.structural import Structural, has_rules
+from kapiserver.api.apiextensions.cel.evaluation import variables_of
+from kapiserver.api.apiextensions.cel.field_paths import InvalidFieldPath, field_path
+from kapiserver.api.apiextensions.cel.schema_types import MAX_REQUEST, cel_type_of
+from kapiserver.api.apiextensions.schema.structural import Structural, has_rules
 from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.program import CompileError, compile_expression
 from kapiserver.api.cel.sizes import MAX_COST

@@ -15,10 +15,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath, field_path
-from kapiserver.api.apiextensions.cel_types import cel_type_of
-from kapiserver.api.apiextensions.ratcheting import ABSENT, CorrelatedList, is_unchanged
-from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural, has_rules
+from kapiserver.api.apiextensions.cel.field_paths import InvalidFieldPath, field_path
+from kapiserver.api.apiextensions.cel.schema_types import cel_type_of
+from kapiserver.api.apiextensions.schema.ratcheting import ABSENT, CorrelatedList, is_unchanged
+from kapiserver.api.apiextensions.schema.structural import MAX_FINDINGS, Structural, has_rules
 from kapiserver.api.cel.cel_types import CelType, optional_of
 from kapiserver.api.cel.program import CompileError, Program, Result, compile_expression
 from kapiserver.api.cel.values import NONE, Optional

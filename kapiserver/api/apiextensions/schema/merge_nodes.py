@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.schema.structural import Structural
 from kapiserver.api.apply.merge_schema import (
     ANY,
     BOOLEAN,

@@ -1,0 +1,1 @@
+"""CEL rules of the schemas of custom resources (`x-kubernetes-validations`)."""

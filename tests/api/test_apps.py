@@ -260,15 +260,10 @@ def test_rules(name, path, value, messages):
 
 
 IMMUTABLE = 'spec.selector: Invalid value: {"matchLabels":{"c":"d"}}: field is immutable'
-FORBIDDEN = (
-    "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', "
-    "'template', 'updateStrategy', 'revisionHistoryLimit', "
-    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-)
 UPDATES = [
     (RS, "spec/selector", [IMMUTABLE]),
     (DS, "spec/selector", [IMMUTABLE]),
-    (STS, "spec/selector", [FORBIDDEN]),
+    (STS, "spec/selector", [IMMUTABLE]),
 ]
 
 

@@ -104,7 +104,7 @@ def test_immutable_role_ref(name):
     new["subjects"] = [{"kind": "ServiceAccount", "namespace": "n"}]
     assert write_errors(name, new, base) == [
         f'roleRef: Invalid value: {{"APIGroup":"{GROUP}","Kind":"{kind}","Name":"other"}}: '
-        "cannot change roleRef",
+        "field is immutable",
         "subjects[0].name: Required value",
     ]
 

@@ -160,7 +160,7 @@ KEPT = [
         'spec.leaseName: Invalid value: "m": field is immutable'
     ]),
     ("storageversionmigrations", MIGRATION, "spec/resource/group", "batch", [
-        'spec: Invalid value: {"resource":{"group":"batch","resource":"deployments"}}: field is '
+        'spec: Invalid value: {"Resource":{"group":"batch","resource":"deployments"}}: field is '
         "immutable"
     ]),
     ("evictionrequests", REQUEST, "spec/requester", "example.com/you", [

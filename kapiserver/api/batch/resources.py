@@ -25,6 +25,6 @@ RESOURCES = (
         categories=("all",),
         subresources=(_STATUS,),
         selectable_fields=("status.successful",),
-        unsupported_field_message='field label "{}" not supported for batchv1.Job',
+        unsupported_field_message='field label "{}" not supported for Job',
     ),
 )

@@ -20,6 +20,7 @@ from kapiserver.api.errors import (
     required,
 )
 from kapiserver.api.label_selectors import selection_of, validate_label_selector
+from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.rbac.v1 import RoleRef
 from kapiserver.api.types import Tree
 
@@ -136,4 +137,4 @@ def validate_role_ref_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Validate that the role of a binding does not change."""
     if new.get("roleRef") != old.get("roleRef"):
         value = as_go_struct(new.get("roleRef") or {}, RoleRef)
-        yield invalid(Path("roleRef"), value, "cannot change roleRef")
+        yield invalid(Path("roleRef"), value, IMMUTABLE)

@@ -11,7 +11,7 @@ from kapiserver.api import names
 from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.metadata_validation import immutable
+from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.types import Tree
 
 _RESOURCE = Path("spec") / "resource"
@@ -34,7 +34,9 @@ def validate_migration(obj: Tree) -> Iterator[FieldError]:
 def validate_migration_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Validate an updated migration. Its spec is immutable."""
     yield from validate_migration(new)
-    yield from immutable(new.get("spec"), old.get("spec"), Path("spec"))
+    spec = new.get("spec") or {}
+    if spec != (old.get("spec") or {}):
+        yield invalid(Path("spec"), {"Resource": spec.get("resource") or {}}, IMMUTABLE)
 
 
 def validate_migration_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:

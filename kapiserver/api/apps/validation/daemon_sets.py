@@ -97,9 +97,7 @@ def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_daemon_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Validate an updated daemon set. Its selector is immutable. Errors are reported twice, as in
-    kube-apiserver."""
-    yield from validate_daemon_set(new)
+    """Validate an updated daemon set. Its selector is immutable."""
     selector = (new.get("spec") or {}).get("selector")
     old_selector = (old.get("spec") or {}).get("selector")
     yield from immutable(selector, old_selector, _SPEC / "selector")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kapiserver.api import names
 from kapiserver.api.accessors import labels_of, name_of
 from kapiserver.api.apps.validation.replica_sets import validate_controller_selector
+from kapiserver.api.core.v1 import PersistentVolumeClaim
 from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
     is_zero,
@@ -18,6 +19,7 @@ from kapiserver.api.core.validation.controllers import (
     validate_not_decremented,
     validate_percent_at_most_100,
 )
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.persistent_volume_claims import validate_claim_spec
 from kapiserver.api.core.validation.pod_annotations import validate_pod_annotations
 from kapiserver.api.core.validation.pods import validate_pod_template
@@ -25,23 +27,18 @@ from kapiserver.api.errors import (
     BadObject,
     FieldError,
     Path,
-    forbidden,
     invalid,
     not_supported_in_order,
     required,
 )
 from kapiserver.api.label_selectors import selection_of, validate_labels
-from kapiserver.api.metadata_validation import validate_annotations
+from kapiserver.api.metadata_validation import IMMUTABLE, immutable, validate_annotations
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _TEMPLATE = _SPEC / "template"
 _POLICIES = ("OrderedReady", "Parallel")
 _STRATEGIES = ("RollingUpdate", "OnDelete")
-_MUTABLE_FIELDS = (
-    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
-)  # fmt: skip
 
 
 def validate_stateful_set(obj: Tree) -> Iterator[FieldError]:
@@ -166,27 +163,19 @@ def _validate_claims(spec: Tree) -> Iterator[FieldError]:
 
 
 def validate_stateful_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Validate an updated stateful set. Few fields are mutable. The pod spec is not validated if
+    """Validate an updated stateful set. Four fields are immutable. The pod spec is not validated if
     the old one was invalid."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     was_invalid = any(_validate_mutable_fields(old_spec)) or any(_validate_template(old_spec))
     yield from _validate_mutable_fields(spec)
     yield from _validate_template(spec, skip_pod_spec=was_invalid)
-    if _immutable_fields(spec) != _immutable_fields(old_spec):
-        *other_names, last_name = (f"'{name}'" for name in _MUTABLE_FIELDS)
-        detail = (
-            f"updates to statefulset spec for fields other than {', '.join(other_names)} and "
-            f"{last_name} are forbidden"
-        )
-        yield forbidden(_SPEC, detail)
-
-
-def _immutable_fields(spec: Tree) -> Tree:
-    return {
-        name: value
-        for name, value in spec.items()
-        if name not in _MUTABLE_FIELDS and value not in (None, "", [], {})
-    }
+    yield from immutable(spec.get("selector"), old_spec.get("selector"), _SPEC / "selector")
+    claims, old_claims = (each.get("volumeClaimTemplates") for each in (spec, old_spec))
+    if (claims or []) != (old_claims or []):
+        structs = [as_go_struct(claim, PersistentVolumeClaim) for claim in claims or ()]
+        yield invalid(_SPEC / "volumeClaimTemplates", structs, IMMUTABLE)
+    for name in ("serviceName", "podManagementPolicy"):
+        yield from immutable(spec.get(name) or "", old_spec.get(name) or "", _SPEC / name)
 
 
 _COUNTS = (

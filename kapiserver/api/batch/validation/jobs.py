@@ -19,11 +19,13 @@ from kapiserver.api.batch.validation.policies import (
     validate_pod_replacement_policy,
     validate_success_policy,
 )
+from kapiserver.api.core.v1 import PodSpec, PodTemplateSpec
 from kapiserver.api.core.validation.common import (
     validate_domain_prefixed_path,
     validate_nonnegative_field,
 )
 from kapiserver.api.core.validation.controllers import selector_mismatch
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import (
     BadObject,
@@ -35,7 +37,7 @@ from kapiserver.api.errors import (
     too_long,
 )
 from kapiserver.api.label_selectors import selection_of, validate_label_selector
-from kapiserver.api.metadata_validation import immutable
+from kapiserver.api.metadata_validation import IMMUTABLE, immutable
 from kapiserver.api.types import Tree
 
 CONTROLLER_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -220,11 +222,10 @@ def validate_job_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     template, old_template = spec.get("template") or {}, old_spec.get("template") or {}
     if _is_suspended_and_idle(old):
         pod_spec = template.get("spec") or {}
-        yield from immutable(
-            pod_spec, _with_mutable_fields(old_template, pod_spec), _SPEC / "template" / "spec"
-        )
-    else:
-        yield from immutable(template, old_template, _SPEC / "template")
+        if pod_spec != _with_mutable_fields(old_template, pod_spec):
+            yield invalid(_SPEC / "template" / "spec", as_go_struct(pod_spec, PodSpec), IMMUTABLE)
+    elif template != old_template:
+        yield invalid(_SPEC / "template", as_go_struct(template, PodTemplateSpec), IMMUTABLE)
     field_name = "completionMode"
     yield from immutable(spec.get(field_name), old_spec.get(field_name), _SPEC / field_name)
     for name in _IMMUTABLE_FIELDS:

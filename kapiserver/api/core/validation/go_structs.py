@@ -120,6 +120,9 @@ def _go_struct(tree: Tree, type_: type[Type]) -> Tree:
         _go_name(flat.field.name, type_): _go_field_value(tree.get(flat.field.name), flat)
         for flat in _fields(key)
     }
+    metadata = struct.pop("Metadata", None)
+    if metadata is not None:  # embedded, so that its fields stand beside those of the struct
+        struct = metadata | struct
     if type_ is v1.PodSpec:
         host = {name: struct.pop(name) for name in map(_capitalize, _HOST_NAMESPACE_FIELDS)}
         if struct["SecurityContext"] is not None:

@@ -76,8 +76,8 @@ def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
             detail = 'node updates may not change podCIDR except from "" to valid'
             yield forbidden(_CIDRS, detail)
     if old_spec.get("providerID") and spec.get("providerID") != old_spec["providerID"]:
-        detail = 'node updates may not change providerID except from "" to valid'
-        yield forbidden(path / "providerID", detail)
+        change = "modified" if spec.get("providerID") else "cleared"
+        yield invalid(path / "providerID", None, f"field cannot be {change} once set")
     yield from _validate_config_source(spec.get("configSource"), path / "configSource", _IN_SPEC)
     for kind in ("assigned", "active", "lastKnownGood"):
         source = value_at(new, "status", "config", kind)

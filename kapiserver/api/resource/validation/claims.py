@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import validate_format
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata_validation import immutable, validate_annotations
+from kapiserver.api.metadata_validation import IMMUTABLE, validate_annotations
+from kapiserver.api.resource.v1 import ResourceClaimTemplateSpec
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
     name_of_item,
@@ -61,7 +63,9 @@ def validate_claim_template(obj: Tree) -> Iterator[FieldError]:
 
 def validate_template_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Validate that the spec of a claim template does not change."""
-    yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
+    spec = new.get("spec") or {}
+    if spec != (old.get("spec") or {}):
+        yield invalid(_SPEC, as_go_struct(spec, ResourceClaimTemplateSpec), IMMUTABLE)
 
 
 def _validate_claim_spec(spec: Tree, path: Path) -> Iterator[FieldError]:

@@ -46,6 +46,8 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     resource    the plural name in the path; empty for a non-resource request
     name        the name of the object; of a list, the name that its field selector requires
     is_item     whether the path names one object, or a subresource of it
+    has_empty_namespace     whether the path has a namespace that is empty, as the paths of clients
+                have whose variable is empty: of a list, it is about all namespaces
     trailing    the path segments below the subresource
     is_long_running     whether the request is exempt from the request timeout and the in-flight
                 limits; set for requests of clients alone
@@ -62,6 +64,7 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     subresource: str = ""
     trailing: tuple[str, ...] = ()
     is_item: bool = False
+    has_empty_namespace: bool = False
     is_long_running: bool = False
     field_selector: str = ""
     label_selector: str = ""
@@ -88,9 +91,7 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
     non_resource = RequestInfo(
         path=path, verb=method.lower(), is_long_running=path.startswith(_PROFILES)
     )
-    if has_empty_step(path):
-        return non_resource
-    parts = [part for part in path.split("/") if part]
+    parts = _parts(path)
     if not parts or parts[0] not in ("api", "apis"):
         return non_resource
     prefix = parts[0]
@@ -105,9 +106,10 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
         if len(segments) < 2:
             return non_resource
         verb, segments = segments[0], segments[1:]
-    namespace = ""
+    namespace, has_empty_namespace = "", False
     if segments[0] == "namespaces" and len(segments) > 1:
         namespace = segments[1]
+        has_empty_namespace = not namespace
         if len(segments) > 2 and segments[2] not in _OF_NAMESPACE_ITSELF:
             segments = segments[2:]
     name = segments[1] if len(segments) > 1 else ""
@@ -131,15 +133,27 @@ def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> Reques
         subresource=subresource,
         trailing=tuple(segments[3:]),
         is_item=len(segments) > 1,
+        has_empty_namespace=has_empty_namespace,
         is_long_running=verb in _LONG_RUNNING_VERBS or subresource in _LONG_RUNNING_SUBRESOURCES,
         field_selector=field_selector,
         label_selector=label_selector,
     )
 
 
+def _parts(path: str) -> list[str]:
+    """Return the steps of a path; none if one is empty and not a namespace."""
+    if not has_empty_step(path):
+        return [part for part in path.split("/") if part]
+    before, _, after = path.partition("/namespaces//")
+    resource = after.partition("/")[0]
+    is_odd = not resource or resource in _OF_NAMESPACE_ITSELF
+    if is_odd or has_empty_step(before) or has_empty_step(after):
+        return []
+    return [*_parts(before), "namespaces", "", *_parts(after)]
+
+
 def has_empty_step(path: str) -> bool:
-    """Whether a path has an empty step, which no path of a resource has. What is below a proxy
-    may have some, and so may the end."""
+    """Whether a path has an empty step. What is below a proxy may have some, and so may the end."""
     return "//" in path.partition("/proxy/")[0].rstrip("/")
 
 

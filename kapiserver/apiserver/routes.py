@@ -11,12 +11,13 @@ from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
 from kapiserver.apiserver.endpoints.handlers import HANDLERS, VerbHandler
 from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, lazy_bind
-from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup, UnknownResource
+from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, UnknownGroup, UnknownResource
 from kapiserver.apiserver.filters.in_flight import delegate
 from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.request_info import has_empty_step
+from kapiserver.apiserver.request_info import RequestInfo, has_empty_step
 from kapiserver.apiserver.response import AnyResponse, page_not_found
+from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import find_target, resolve_target
 from kapiserver.apiserver.tracing.handler_spans import handler_span
 
@@ -55,6 +56,8 @@ def route(server: Server) -> Handler:
             raise MethodNotAllowed
         else:
             target.check_verb(info.verb)
+        if info.has_empty_namespace and not _needs_no_namespace(info, target):
+            raise BadRequest("Namespace parameter required.")
         request.target = target
         if target.resource.deprecations:
             request.warnings.add(target.deprecation)
@@ -78,6 +81,13 @@ def route(server: Server) -> Handler:
             return await handle(request)
 
     return handle if server.tracer is None else handle_in_span
+
+
+def _needs_no_namespace(info: RequestInfo, target: Target) -> bool:
+    """Whether a request with an empty namespace reads all namespaces, or creates an object, which
+    validation refuses."""
+    is_create = info.verb == "create" and target.resource.stored
+    return not info.is_item and (is_create or info.verb in ("list", "watch"))
 
 
 async def _handle_unknown(

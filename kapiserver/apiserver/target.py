@@ -167,13 +167,16 @@ def _verbs(
     """Return the verbs that a path allows. Raises UnknownResource if there is no such path; of a
     custom kind, UnknownGroup, and NotFound for a subresource."""
     is_all_namespaces = resource.namespaced and not info.namespace
-    is_other_scope = not resource.namespaced and info.namespace and resource.name != "namespaces"
+    is_other_scope = not resource.namespaced and (
+        info.has_empty_namespace or (info.namespace and resource.name != "namespaces")
+    )
     if resource.definition:  # kube-apiserver routes these by verb
         is_other_verb = info.is_item or info.verb not in _ALL_NAMESPACES_VERBS
         if is_other_scope or (is_all_namespaces and is_other_verb):
             raise UnknownGroup
         if info.subresource and subresource_verbs is None:
             raise NotFound(resource=resource.name, group=resource.group, name=info.name)
+    is_all_namespaces = is_all_namespaces and not info.has_empty_namespace
     if is_other_scope or (info.is_item and is_all_namespaces):
         raise UnknownResource
     if info.subresource:

@@ -16,7 +16,7 @@ from kapiserver.apiserver.target import Target
 
 async def create(server: Server, request: Request, target: Target) -> AnyResponse:
     """Create the object in the body and return it as stored."""
-    if target.key.name or (target.resource.namespaced and not target.key.namespace):
+    if target.key.name:
         raise MethodNotAllowed
     response_format = negotiate_response(server, request, target)
     body = await read_body(server, request, target)

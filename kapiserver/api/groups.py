@@ -101,9 +101,7 @@ EXTERNAL_METRICS = Group(
 META = Group(name="meta.k8s.io", package="meta", versions=("v1",), unserved=("v1beta1",))
 """Kinds that every group shares: Status, DeleteOptions, Table, ... Never stored."""
 
-DISCOVERY = Group(
-    name="apidiscovery.k8s.io", package="apidiscovery", versions=("v2",), unserved=("v2beta1",)
-)
+DISCOVERY = Group(name="apidiscovery.k8s.io", package="apidiscovery", versions=("v2",))
 """The kinds of aggregated discovery, which are never stored. Discovery does not list the group."""
 
 UNSERVED_GROUPS = (

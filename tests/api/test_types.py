@@ -288,7 +288,6 @@ KINDS = [
     (GroupVersion("autoscaling", HUB), "HorizontalPodAutoscaler", True),
     (GroupVersion("autoscaling", HUB), "HorizontalPodAutoscalerList", True),
     (GroupVersion("apidiscovery.k8s.io", "v2"), "APIGroupDiscoveryList", True),
-    (GroupVersion("apidiscovery.k8s.io", "v2beta1"), "APIGroupDiscovery", True),
     (GroupVersion("meta.k8s.io", "v1"), "Table", True),
     (GroupVersion("meta.k8s.io", "v1beta1"), "Table", True),
     (GroupVersion("meta.k8s.io", "v1beta1"), "PartialObjectMetadataList", True),

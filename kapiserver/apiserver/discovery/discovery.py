@@ -32,10 +32,7 @@ from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.codecs.media_types import MediaType
 from kapiserver.codecs.negotiation import MediaTypeOptions, negotiate_output
 
-AGGREGATED = {
-    GroupVersionKind("apidiscovery.k8s.io", version, "APIGroupDiscoveryList"): version
-    for version in ("v2", "v2beta1")
-}
+_AGGREGATED = GroupVersionKind("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 
 
 async def serve_discovery(server: Server, request: Request) -> AnyResponse:
@@ -86,22 +83,21 @@ def _root(server: Server, request: Request, prefix: str) -> Response:
 
 
 def _allows_aggregated(_media: MediaType, convert: GroupVersionKind | None) -> bool:
-    return convert is None or convert in AGGREGATED
+    return convert in (None, _AGGREGATED)
 
 
 def _aggregated(
     server: Server, request: Request, prefix: str, options: MediaTypeOptions
 ) -> Response:
-    assert options.convert is not None
-    tree = group_discovery_list(server, prefix, AGGREGATED[options.convert])
-    if server.peers is not None and prefix == "apis" and options.convert.version == "v2":
+    tree = _group_discovery_list(server, prefix)
+    if server.peers is not None and prefix == "apis":
         if ("profile", "nopeer") in options.parameters:
             server.metrics.peers.unmerged_documents += 1
         else:
             tree["items"] = server.peers.with_groups_of_peers(tree["items"])
     body = server.codecs.serializer_for(options.media).encode(tree)
     etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
-    kind = options.convert
+    kind = _AGGREGATED
     media_type = f"{options.media.name};g={kind.group};v={kind.version};as={kind.kind}"
     headers = [("Vary", "Accept"), ("ETag", etag), ("Cache-Control", "public")]
     if request.header("If-None-Match") == etag:
@@ -200,12 +196,12 @@ def storage_version_hash(resource: Resource) -> str:
     return base64.b64encode(hashlib.sha256(kind.encode()).digest()[:8]).decode()
 
 
-def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
+def _group_discovery_list(server: Server, prefix: str) -> Tree:
     """Return the APIGroupDiscoveryList of `/api` (the core group) or `/apis` (the others)."""
     groups = [group for group in served_groups(server) if bool(group.name) == (prefix == "apis")]
     return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "kind": _AGGREGATED.kind,
+        "apiVersion": str(_AGGREGATED.group_version),
         "metadata": {},
         "items": [
             {
@@ -233,7 +229,7 @@ def _resource_discovery(info: KindInfo) -> Tree:
     kind = info.group_version.with_kind(resource.kind)
     tree: Tree = {
         "resource": resource.name,
-        "responseKind": _response_kind(kind),
+        "responseKind": _response_kind(info, kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular_name,
         "verbs": list(info.discovery_verbs),
@@ -246,7 +242,7 @@ def _resource_discovery(info: KindInfo) -> Tree:
         tree["subresources"] = [
             {
                 "subresource": subresource.name,
-                "responseKind": _response_kind(subresource.kind or kind),
+                "responseKind": _response_kind(info, subresource.kind or kind),
                 "verbs": sorted(subresource.verbs),
             }
             for subresource in info.discovery_subresources
@@ -254,5 +250,8 @@ def _resource_discovery(info: KindInfo) -> Tree:
     return tree
 
 
-def _response_kind(kind: GroupVersionKind) -> Tree:
+def _response_kind(info: KindInfo, kind: GroupVersionKind) -> Tree:
+    # Of built-in resources, an empty group and version are those of the document.
+    if info.has_protobuf and kind.group_version == info.group_version:
+        return {"group": "", "version": "", "kind": kind.kind}
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}

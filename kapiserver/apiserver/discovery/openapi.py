@@ -42,18 +42,20 @@ def _documents_of(server: Server) -> tuple[OpenAPIDocuments, MergedOpenAPI]:
 
 async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     """Return the response of a path below `/openapi`. Raises MethodNotAllowed."""
-    if request.method not in ("GET", "HEAD"):
-        raise MethodNotAllowed
-    version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
+    version, _, path = request.path.removeprefix("/openapi/").partition("/")
     documents, merged = server.openapi.get(functools.partial(_documents_of, server))
     remote = merged.remote(path) if version == "v3" else None
     if remote is not None:
+        _check_method(request)
         return await _serve_remote(server, request, *remote)
     if version == "v2":
         documents.prepare_v2_after(server.custom_resources.subscribe, server.clock)
-    document = await _find_document(documents, merged, version, path)
+    document = None
+    if not request.path.endswith("/"):
+        document = await _find_document(documents, merged, version, path)
     if document is None:
         return Response(status=404, media_type="") if version == "v3" else page_not_found()
+    _check_method(request)
     if version == "v3" and not path:
         return _document_response(request, document, _JSON)
     media = _negotiate(request, version)
@@ -70,6 +72,11 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
         return _document_response(request, document, media, headers)
     body = await document.protobuf()
     return _document_response(request, document, media, headers, body)
+
+
+def _check_method(request: Request) -> None:
+    if request.method not in ("GET", "HEAD"):
+        raise MethodNotAllowed
 
 
 async def _serve_remote(

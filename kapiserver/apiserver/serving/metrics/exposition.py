@@ -29,7 +29,7 @@ STORAGE_SECONDS = 1.0
 async def serve_metrics(server: Server, request: Request) -> AnyResponse:
     """Return the response to a scrape of the server, or of a page below. Raises
     MethodNotAllowed."""
-    if request.path.strip("/") == "metrics":
+    if request.path == "/metrics":
         _check_method(request)
         return metrics_response(ServerFamilies(server, await _storage_size(server)))
     if request.path == "/metrics/slis":

@@ -80,10 +80,17 @@ class Column(Struct, frozen=True):
 
 
 class Columns(Struct, frozen=True):
-    """The columns of one kind, and the conditions of a row (meta/v1 TableRowCondition)."""
+    """The columns of one kind, and the conditions of a row (meta/v1 TableRowCondition).
+
+    has_null_rows   whether `rows` is null in a table of no objects, as in those of kinds for which
+                    kube-apiserver has no printer
+    order           the sort key of the rows; None keeps the order of the list
+    """
 
     columns: Sequence[Column]
     conditions: Callable[[Tree], list[Tree]] = lambda _: []
+    has_null_rows: bool = False
+    order: Callable[[Tree], int] | None = None
 
     def definitions(self) -> list[Tree]:
         """Return the `columnDefinitions` of a table."""
@@ -259,6 +266,7 @@ DEFAULT_COLUMNS = Columns(
             "When the object was created.",
             type="date",
         ),
-    )
+    ),
+    has_null_rows=True,
 )
 """The columns of kinds that declare none."""

@@ -245,7 +245,6 @@ CELLS = [
     ("csinodes", NODE, ["x", 1]),
     ("volumeattachments", ATTACHMENT, ["x", "disk", "v", "n", False]),
     ("volumeattributesclasses", ATTRIBUTES, ["x", "disk.example.com"]),
-    ("csistoragecapacities", CAPACITY, ["x", "fast", "1Gi"]),
 ]
 
 

@@ -50,6 +50,7 @@ COLUMNS = {
                 type="boolean",
                 priority=1,
             ),
-        )
+        ),
+        has_null_rows=True,
     )
 }

@@ -32,7 +32,6 @@ RESOURCES = (
         short_names=("rs",),
         categories=("all",),
         subresources=(_SCALE, _STATUS),
-        selectable_fields=("status.replicas",),
     ),
     _apps(
         name="statefulsets",

@@ -310,14 +310,6 @@ COLUMNS: dict[str, Columns] = {
             ),
         )
     ),
-    "ServiceAccount": Columns(
-        (
-            NAME,
-            Column(
-                "Secrets", _count("secrets"), "Number of secrets that pods of the account may use."
-            ),
-            AGE,
-        )
-    ),
+    "ServiceAccount": Columns((NAME, AGE)),
     **CONTROLLER_COLUMNS,
 }

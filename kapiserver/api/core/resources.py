@@ -95,7 +95,6 @@ RESOURCES = (
         namespaced=True,
         short_names=("pvc",),
         subresources=(_STATUS,),
-        field_aliases=(("name", "metadata.name"),),
         returns_deleted_object=True,
     ),
     _core(
@@ -104,7 +103,6 @@ RESOURCES = (
         namespaced=False,
         short_names=("pv",),
         subresources=(_STATUS,),
-        field_aliases=(("name", "metadata.name"),),
         returns_deleted_object=True,
     ),
     _core(

@@ -52,7 +52,8 @@ COLUMNS: dict[str, Columns] = {
             ),
             AGE,
             Column("MissingPL", _dangling, "Whether the priority level does not exist."),
-        )
+        ),
+        order=lambda schema: value_at(schema, "spec", "matchingPrecedence") or 0,
     ),
     "PriorityLevelConfiguration": Columns(
         (

@@ -82,17 +82,6 @@ COLUMNS: dict[str, Columns] = {
             AGE,
         )
     ),
-    "CSIStorageCapacity": Columns(
-        (
-            NAME,
-            Column(
-                "StorageClassName",
-                text("storageClassName"),
-                "Storage class that the capacity is for.",
-            ),
-            Column("Capacity", text("capacity", empty=UNSET), "Available capacity."),
-        )
-    ),
     "StorageClass": Columns(
         (
             Column("Name", _class_name, NAME.description, format="name"),

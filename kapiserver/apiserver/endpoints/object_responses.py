@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.types import Tree
@@ -148,6 +149,12 @@ async def list_response(
     if response_format.is_table:
         table = table_builder(server, request, response_format, target)
         head = table.head(metadata)
+        if not listing.entries:
+            head["rows"] = None if table.columns.has_null_rows else []
+            return plain_response(server, response_format, head)
+        if order := table.columns.order:
+            entries = sorted(listing.entries, key=lambda entry: order(entry.tree()))
+            listing = replace(listing, entries=entries)
         if response_format.is_compact_json:
             row = RowEncoder(table, server.clock.now()).row
             return await _json_document(server, response_format, head, "rows", listing, row)
@@ -161,6 +168,8 @@ async def list_response(
         )
     version = response_format.convert.group_version
     head = _list_head(response_format.convert.kind, version, metadata)
+    if not listing.entries:
+        return plain_response(server, response_format, head | {"items": None})
     encoder = MetadataEncoder(version)
     if response_format.is_compact_json:
         return await _json_document(server, response_format, head, "items", listing, encoder.json)

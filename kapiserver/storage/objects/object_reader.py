@@ -122,6 +122,8 @@ class ResourceReader:
 
     def __init__(self, cached: CachedResource) -> None:
         self.resource = cached.resource
+        self._group = cached.resource.group
+        """The group in messages."""
         self.encoder = cached.encoder
         """Encodes entries into response bodies."""
         self._codec = self.codec = cached.codec
@@ -319,4 +321,4 @@ class ResourceReader:
         return True
 
     def _not_found(self, name: str) -> NotFound:
-        return NotFound(resource=self.resource.name, group=self.resource.group, name=name)
+        return NotFound(resource=self.resource.name, group=self._group, name=name)

@@ -113,6 +113,7 @@ class ResourceStore(ResourceReader):
         reserve: Reserve | None = None,
     ) -> None:
         super().__init__(cached)
+        self._group = kind_info.resource.group
         self._cached = cached
         self._reserve = reserve
         """Reserves what a kind holds outside of its objects, such as addresses."""
@@ -490,7 +491,7 @@ class ResourceStore(ResourceReader):
     def _exists(self, name: str, detail: str = "", *, retry_after: int = 0) -> AlreadyExists:
         return AlreadyExists(
             resource=self.resource.name,
-            group=self.resource.group,
+            group=self._group,
             name=name,
             detail=detail,
             retry_after=retry_after,

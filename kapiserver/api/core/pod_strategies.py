@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kapiserver.api import addresses
 from kapiserver.api.accessors import (
@@ -28,7 +29,7 @@ from kapiserver.api.core.validation.pods import validate_pod_create
 from kapiserver.api.core.validation.resize import validate_pod_resize
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.meta.v1 import LabelSelector
+from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, copy_field
 from kapiserver.api.types import Tree
 
@@ -156,6 +157,8 @@ def _keep_observed_generations(status: Tree, old_status: Tree) -> None:
 class EphemeralContainersStrategy(Strategy):
     """The strategy of updates of `pods/ephemeralcontainers`, which change nothing but that list."""
 
+    reset_fields: dict[str, Any] = {"f:metadata": {}, "f:status": {}}
+
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         ephemeral_containers = value_at(new, "spec", "ephemeralContainers")
         _restore_old(new, old)
@@ -173,6 +176,8 @@ class EphemeralContainersStrategy(Strategy):
 
 class ResizeStrategy(Strategy):
     """The strategy of updates of `pods/resize`, which change nothing but resources."""
+
+    reset_fields: dict[str, Any] = {"f:metadata": {}, "f:status": {}}
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         requested_spec = new.get("spec") or {}
@@ -209,13 +214,19 @@ def _take_resources(spec: Tree, requested_spec: Tree, kind: str) -> None:
         reorder_keys(container, v1.Container)
 
 
+_PRESERVED_METADATA = (
+    "deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences",
+)  # fmt: skip
+
+
 def _restore_old(new: Tree, old: Tree) -> None:
-    """Restore the old object, with the resourceVersion that the client sent."""
-    version = metadata_of(new).get("resourceVersion")
-    for part in ("metadata", "spec", "status"):
+    """Restore the old object but for the metadata that no client changes: its resourceVersion says
+    what the client saw, and its managedFields have the fields that this write changes."""
+    for name in _PRESERVED_METADATA:
+        copy_field(metadata_of(new), metadata_of(old), name)
+    reorder_keys(metadata_of(new), ObjectMeta)
+    for part in ("spec", "status"):
         copy_field(new, old, part)
-    if version:
-        metadata_of(new)["resourceVersion"] = version
 
 
 def _increment_generation(new: Tree, old: Tree) -> None:

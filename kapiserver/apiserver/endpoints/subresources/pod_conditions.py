@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kapiserver.api.accessors import generation_of
 from kapiserver.api.core import v1
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
@@ -11,12 +10,15 @@ from kapiserver.api.types import Tree
 def set_condition(pod: Tree, now: str, *, kind: str, reason: str = "", message: str = "") -> None:
     """Set a condition of the pod to True. If it was True before, its lastTransitionTime stays. The
     pod is changed in place."""
-    condition: Tree = {"type": kind, "status": "True", "lastProbeTime": None}
-    if generation_of(pod):
-        condition["observedGeneration"] = generation_of(pod)
-    condition |= {"lastTransitionTime": now, "reason": reason, "message": message}
+    condition: Tree = {
+        "type": kind,
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "reason": reason,
+        "message": message,
+    }
     condition = {name: value for name, value in condition.items() if value != ""}
-    reorder_keys(condition, v1.PodCondition)
     status = pod.setdefault("status", {})
     conditions = list(status.get("conditions") or ())
     for index, existing in enumerate(conditions):

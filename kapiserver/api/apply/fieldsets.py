@@ -240,14 +240,14 @@ def _rank(value: Value) -> tuple[int, Any]:
 
 
 def format_paths(fields: Fields, before: str = "") -> Iterator[str]:
-    """Yield the paths in order, as messages show them: `.spec.containers[name="x"].image`."""
-    for step, below in sorted(fields.items(), key=lambda pair: _step_rank(pair[0])):
-        if step == SELF:
-            continue
-        path = before + format_step(step)
+    """Yield the paths as messages show them, such as `.spec.containers[name="x"].image`: those that
+    end at a level before those that go on."""
+    steps = sorted(_children(fields).items(), key=lambda pair: _step_rank(pair[0]))
+    for step, below in steps:
         if is_member(below):
-            yield path
-        yield from format_paths(below, path)
+            yield before + format_step(step)
+    for step, below in steps:
+        yield from format_paths(below, before + format_step(step))
 
 
 def format_step(step: Step) -> str:

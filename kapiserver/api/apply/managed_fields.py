@@ -111,12 +111,16 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
 
     ignored  fields that such writes do not change, whatever the client sends: the status for writes
              of the object, the spec for writes of the status
+    view_version    the version of the body if it is another kind than the object, such as a Scale.
+             kube-apiserver makes the entries of the object from those of the body: they keep the
+             times that they had
     """
 
     schemas: Schemas
     version: str
     subresource: str = ""
     ignored: Fields
+    view_version: str = ""
 
     def update(self, live: Tree | None, new: Tree, *, manager: str, now: str) -> list[Tree]:
         """Return the managedFields of `new`, which replaces `live` (None on create), both in
@@ -188,7 +192,7 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
             and is_subset(changed_fields, previous.fields)
         ):  # a manager that writes the same fields again: only the time changes
             managers = self._remove_ownership(before, after, comparison, managers, manager)
-            managers[manager] = previous.with_time(now)
+            managers[manager] = previous.with_time(self._time(previous, now))
             return managers
         managers = self._remove_ownership(before, after, comparison, managers, None)
         if changed_fields:
@@ -196,9 +200,15 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
             if previous is not None:
                 changed_fields = union(changed_fields, previous.fields)
             managers[manager] = VersionedSet(
-                fields=changed_fields, api_version=self.version, time=now
+                fields=changed_fields, api_version=self.version, time=self._time(previous, now)
             )
         return managers
+
+    def _time(self, previous: VersionedSet | None, now: str) -> str | None:
+        """Return the time of the entry of a write."""
+        if not self.view_version:
+            return now
+        return None if previous is None else previous.time
 
     def _compare(self, before: Tree, after: Tree) -> Comparison:
         return self._compare_by(self._node, before, after)
@@ -252,7 +262,7 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
                 owned.fields, union(their_comparison.modified, their_comparison.added)
             )
             if taken_over:
-                conflicts[manager] = taken_over
+                conflicts[self._shown(manager)] = taken_over
             remaining_fields = difference(
                 difference(owned.fields, taken_over), their_comparison.removed
             )
@@ -261,6 +271,12 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
         if conflicts and not force:
             raise conflict_error(conflicts)
         return remaining_managers
+
+    def _shown(self, manager: Manager) -> Manager:
+        """Return a manager as messages about this write name it."""
+        if not self.view_version or manager.operation == APPLY:
+            return manager
+        return manager._replace(api_version=self.view_version)
 
     def _compare_in(self, before: Tree, after: Tree, version: str) -> Comparison | None:
         try:
@@ -297,7 +313,8 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
         changed = live is None or (merged is not live_object and merged != live_object)
         if applier in updated:
             applied = updated[applier]
-            updated[applier] = applied.with_time(now) if changed else applied
+            time = self._time(managers.get(applier), now)
+            updated[applier] = applied.with_time(time) if changed else applied
         return (merged if changed else current), encode_managers(_cap_updaters(updated))
 
     def field_set(self, config: Tree) -> Fields:
@@ -421,7 +438,8 @@ def _without_managed_fields(obj: Tree) -> Tree:
 def object_description(config: Tree) -> str:
     """Describe an object as messages do: `namespace/name; group/version, Kind=kind`."""
     metadata = config.get("metadata") or {}
-    name = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    values = (metadata.get("namespace"), metadata.get("name"))
+    name = "/".join(value if isinstance(value, str) else "" for value in values)
     return f"{name}; {kind_description(config)}"
 
 

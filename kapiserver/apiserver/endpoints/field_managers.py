@@ -134,6 +134,7 @@ def _new_field_manager(
         version=version,
         subresource=target.subresource,
         ignored=target.strategy.reset_fields,
+        view_version="" if target.view is None else target.kind.api_version,
     )
 
 

@@ -9,6 +9,7 @@ from kapiserver.api.apps import v1
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.key_order import reorder_keys
+from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Type
 
 _ROLLING_UPDATE = "RollingUpdate"
@@ -21,7 +22,17 @@ def _subtree(obj: Tree, name: str) -> Tree:
     return subtree
 
 
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+"""The annotation that counts the changes of a daemon set's template. Before apps/v1 it was a
+field."""
+
+
 def _default_daemon_set(daemon_set: Tree) -> None:
+    metadata = _subtree(daemon_set, "metadata")
+    annotations = _subtree(metadata, "annotations")
+    fill_missing(annotations, **{TEMPLATE_GENERATION: "0"})
+    metadata["annotations"] = dict(sorted(annotations.items()))
+    reorder_keys(metadata, ObjectMeta)
     spec = _subtree(daemon_set, "spec")
     fill_missing(spec, revisionHistoryLimit=10)
     strategy = _subtree(spec, "updateStrategy")

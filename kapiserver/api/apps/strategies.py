@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.accessors import annotations_of, metadata_of, value_at
+from kapiserver.api.apps.defaults import TEMPLATE_GENERATION
 from kapiserver.api.apps.validation.daemon_sets import (
     validate_daemon_set,
     validate_daemon_set_status_update,
@@ -33,10 +34,6 @@ from kapiserver.api.core.volume_warnings import warnings_for_claim_spec as claim
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.strategy import StatusStrategy, Strategy
 from kapiserver.api.types import Tree
-
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-"""The annotation that counts the changes of a daemon set's template. Before apps/v1 it was a
-field."""
 
 
 class ControllerRevisionStrategy(Strategy):

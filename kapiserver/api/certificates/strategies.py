@@ -41,6 +41,7 @@ class SigningRequestStrategy(SpecStrategy):
     user."""
 
     tracks_generation = False
+    reset_fields = {"f:spec": {}, "f:status": {}}
     declarative_rules = SIGNING_REQUEST
 
     def check_name(self, name: str) -> list[str]:

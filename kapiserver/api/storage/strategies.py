@@ -95,9 +95,12 @@ class CSINodeStrategy(SpecStrategy):
 
 
 class CSIDriverStrategy(GenerationStrategy):
-    """The strategy of CSI drivers."""
+    """The strategy of CSI drivers, whose first generation is 0."""
 
     allow_unconditional_update = False
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        pass
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_csi_driver(obj))

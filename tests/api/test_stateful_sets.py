@@ -46,7 +46,10 @@ def test_mutable_fields():
     for name, value in (("serviceName", "t"), ("podManagementPolicy", "Parallel")):
         errors = strategy(STS).validate_update(changed(old, f"spec/{name}", value), old)
         assert texts(errors) == [f'spec.{name}: Invalid value: "{value}": field is immutable']
-    errors = strategy(STS).validate_update(changed(old, "spec/volumeClaimTemplates", []), old)
+    claimed = changed(old, "spec/volumeClaimTemplates", [CLAIM])
+    errors = strategy(STS).validate_update(
+        changed(claimed, "spec/volumeClaimTemplates", []), claimed
+    )
     assert texts(errors) == ["spec.volumeClaimTemplates: Invalid value: []: field is immutable"]
     wrong = changed(old, "spec/template/spec/containers/0/image", "")
     assert not strategy(STS).validate_update(changed(wrong, "spec/replicas", 2), wrong)

@@ -204,7 +204,7 @@ def test_long_tables_and_metadata_lists(api: Api, core: str, count: int) -> None
             for row in tree.get("rows", ()):
                 row["cells"].pop()  # the age
         assert decoded == plain
-        assert len(decoded.get("rows", decoded.get("items"))) == count
+        assert len(decoded.get("rows", decoded.get("items")) or ()) == count
 
 
 NON_UTF8 = "a\udcff"

@@ -276,7 +276,7 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
         """Return a manager as messages about this write name it."""
         if not self.view_version or manager.operation == APPLY:
             return manager
-        return manager._replace(api_version=self.view_version)
+        return replace(manager, api_version=self.view_version)
 
     def _compare_in(self, before: Tree, after: Tree, version: str) -> Comparison | None:
         try:

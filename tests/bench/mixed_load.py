@@ -1,11 +1,11 @@
 """What one more request costs a server that has a mixed load.
 
-WATCHERS watches of one namespace are open, and CONNECTIONS clients send requests of all kinds one
-after another, in an order that is the same for every server. Each window has the requests of BASE;
-a window of one kind has more of that kind, and the CPU of a window without them is subtracted.
-Numbers of requests, not times, say how long a window is, so that a busy machine changes little. A
-load may be several times as large: with as many clients and requests for each worker as for one
-process.
+WATCHERS watches of one namespace are open, and every window has the writes of BACKGROUND, at times
+that are the same for every server. In a window of one kind, CONNECTIONS clients send requests of
+that kind besides, one after another, and the CPU of a window without them is subtracted. The times
+matter: writes that come together cost less than those that come one by one, because a follower gets
+their events together. A load may be several times as large: with as many clients and requests for
+each worker as for one process.
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ from tests.bench.objects import configmap, ensure_namespace, path
 from tests.bench.processes import Window
 
 CONNECTIONS = 64
+BACKGROUND_CONNECTIONS = 16
 WATCHERS = 1000
 LIST_LENGTH = 100
-BASE = {"GET": 200, "list": 5, "create": 50, "PUT": 50, "change": 5}
-"""Requests of every window; `change` is a PUT of an object that the watchers watch."""
-ADDED = {"GET": 1500, "list": 300, "create": 500, "PUT": 500}
-"""Requests that a window of one kind has besides."""
+BACKGROUND = {"create": 50, "PUT": 50, "change": 5}
+"""Writes of every window; `change` is a PUT of an object that the watchers watch. No reads, because
+they would share reads of etcd's newest revision with others, which would seem to cost less."""
+BACKGROUND_SECONDS = 1.0
+"""The time in which they are sent."""
+ADDED = {"GET": 6000, "list": 600, "create": 1500, "PUT": 1500}
+"""Requests that a window of one kind has besides: so many that they take most of its time, and more
+CPU than the others, whose CPU differs from window to window."""
 
 _DELIVERY_SECONDS = 0.3
 """How long a window goes on for the events of its last requests."""
@@ -43,10 +48,17 @@ Send = Callable[[Connection], Awaitable[None]]
 class MixedLoad:
     """The load of one server, so many times; made by `mixed_load`."""
 
-    def __init__(self, target: Target, opened: Sequence[Connection], times: int) -> None:
+    def __init__(
+        self,
+        target: Target,
+        opened: Sequence[Connection],
+        background: Sequence[Connection],
+        times: int,
+    ) -> None:
         self.target = target
         self.times = times
         self._connections = opened
+        self._background_connections = background
         # More than connections: two PUTs of an object in two workers at a time would conflict.
         self._objects = times * LIST_LENGTH
         self._numbers = itertools.count(time.time_ns() // 1000)
@@ -74,21 +86,34 @@ class MixedLoad:
 
         await spread(self._connections, range(self._objects), make)
         for send in self._sends.values():
-            await asyncio.gather(*map(send, self._connections))
+            await asyncio.gather(*map(send, (*self._connections, *self._background_connections)))
 
     async def window(self, more: str = "") -> Window:
-        """Return what a window with BASE cost, and with more requests of a kind if it is given."""
-        counts = BASE | ({more: BASE[more] + ADDED[more]} if more else {})
-        kinds = [kind for kind, count in counts.items() for _ in range(count * self.times)]
-        random.Random(0).shuffle(kinds)
+        """Return what a window with BACKGROUND cost, and with requests of a kind if it is given."""
+        numbers = range(ADDED[more] * self.times if more else 0)
 
-        async def run(connection: Connection, kind: str) -> None:
-            await self._sends[kind](connection)
+        async def run(connection: Connection, _: int) -> None:
+            await self._sends[more](connection)
 
         with self.target.window() as window:
-            await spread(self._connections, kinds, run)
+            background = asyncio.create_task(self._run_background())
+            await spread(self._connections, numbers, run)
+            await background
             await asyncio.sleep(_DELIVERY_SECONDS)
         return window
+
+    async def _run_background(self) -> None:
+        """Send the writes of BACKGROUND, each at its time or when a connection is free."""
+        kinds = [kind for kind, count in BACKGROUND.items() for _ in range(count * self.times)]
+        random.Random(0).shuffle(kinds)
+        start = time.perf_counter()
+
+        async def run(connection: Connection, position: int) -> None:
+            due = start + BACKGROUND_SECONDS * position / len(kinds)
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            await self._sends[kinds[position]](connection)
+
+        await spread(self._background_connections, range(len(kinds)), run)
 
     async def _get(self, connection: Connection) -> None:
         await _request(connection, "GET", path("configmaps", "mixed-0"), 200)
@@ -128,8 +153,9 @@ async def mixed_load(target: Target, times: int = 1) -> AsyncIterator[MixedLoad]
     async with (
         watchers(target, WATCHERS, _LONGEST_LOAD_SECONDS) as process,
         connections(target, times * CONNECTIONS) as opened,
+        connections(target, times * BACKGROUND_CONNECTIONS) as background,
     ):
-        load = MixedLoad(target, opened, times)
+        load = MixedLoad(target, opened, background, times)
         await load.prepare()
         try:
             yield load

@@ -79,6 +79,18 @@ def proportional_mib(pids: Sequence[int]) -> float:
     return total / 1024
 
 
+def sleeps(pids: Sequence[int]) -> int:
+    """Return how often the threads of the processes have waited for something so far, by their
+    voluntary context switches. Each of them is woken again."""
+    total = 0
+    for pid in tree(pids):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for line in (thread / "status").read_text().splitlines():
+                if line.startswith("voluntary_ctxt_switches:"):
+                    total += int(line.split()[1])
+    return total
+
+
 def _busy_seconds() -> float:
     fields = [
         int(jiffies) for jiffies in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]

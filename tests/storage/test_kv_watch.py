@@ -6,15 +6,21 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.kv.contract import HistoryPage, KVEvent, Revision
 from kapiserver.storage.kv.watch import (
     MAX_BUFFERED,
     RECENT_EVENTS,
     KVWatch,
     RecentEvents,
+    WatchIndex,
 )
 from tests.storage.recorder import Recorder
+
+PREFIXES = ("", "/", "/pods/", "/pods/default/", "/pods/default/a", "/pod")
 
 
 class Busy:
@@ -77,6 +83,33 @@ async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, 
     ]
     assert recorder.progressed == [source.revision - 2]
     assert source.asked == reads
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("watch", "cancel", "write")), st.sampled_from(PREFIXES)))
+)
+def test_events_reach_the_watches_of_their_keys(steps: list[tuple[str, str]]) -> None:
+    """Each watch gets the events below its prefix while it is in the index, whatever watches began
+    and ended before."""
+    index, source, revision = WatchIndex(), Busy(0, 0), Revision(0)
+    recorders: dict[str, tuple[KVWatch, Recorder, list[str]]] = {}
+    for step, prefix in steps:
+        if step == "watch" and prefix not in recorders:
+            recorder = Recorder()
+            watch = KVWatch(source, prefix, revision, recorder)
+            index.start(watch, BackgroundTasks())
+            recorders[prefix] = watch, recorder, []
+        elif step == "cancel" and prefix in recorders:
+            index.discard(recorders[prefix][0])
+            assert recorders[prefix][1].keys() == recorders.pop(prefix)[2]
+        elif step == "write":
+            revision = Revision(revision + 1)
+            key = f"{prefix}key-{revision}"
+            index.dispatch([KVEvent(key, revision, b"", None)])
+            for each, (_, _, expected) in recorders.items():
+                if key.startswith(each):
+                    expected.append(key)
+    assert all(recorder.keys() == expected for _, recorder, expected in recorders.values())
 
 
 def test_recent_changes_are_bounded() -> None:

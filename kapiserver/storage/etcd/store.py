@@ -109,6 +109,7 @@ class EtcdStore(KV):
         self._codec = self._etcd.codec
         self._prefix = config.prefix
         self._progress_key = self._key(config.root + PROGRESS_KEY)
+        self._revision_call = self._codec.range(self._progress_key, count_only=True)
         self._range_end = self._end(config.root + KEY_SEPARATOR)
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery()
@@ -389,8 +390,7 @@ class EtcdStore(KV):
         return prefix_end(self._prefix + prefix).encode()
 
     async def _read_revision(self) -> Revision:
-        call = self._codec.range(self._progress_key, count_only=True)
-        return (await self._call(self._etcd.read, call)).store_revision
+        return (await self._call(self._etcd.read, self._revision_call)).store_revision
 
     def _put(
         self, key: str, value: bytes, expected: Revision, lease: int

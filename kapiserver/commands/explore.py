@@ -150,12 +150,12 @@ def _run(options: argparse.Namespace) -> int:
     from kapiserver.exploring.explore import explore
     from kapiserver.exploring.outputs import OUTPUTS as WRITERS
     from kapiserver.exploring.outputs import Report, count_text
-    from kapiserver.exploring.running.worker import exploring
+    from kapiserver.exploring.running.worker import process_settings
 
     command = options.operator[options.operator[:1] == ["--"] :]  # later ones are the operator's
     if not command:
         raise ValueError("write the operator's command after --")
-    with exploring():
+    with process_settings():
         exploration = asyncio.run(
             explore(_setup(options, command), _limits(options), _write_progress)
         )

@@ -123,18 +123,24 @@ class Worker:
 
 
 @contextmanager
-def exploring() -> Iterator[None]:
-    """Let this process explore until the block ends. SIGTERM ends it like SIGINT, so that sessions
-    stop their operators, which have process groups of their own. What operators in this process
-    print goes to standard error, because standard output is for the report. Servers log errors
-    only, because webhooks that fail and requests that wait are plans. For the main thread."""
-    logging.getLogger("kapiserver").setLevel(logging.ERROR)
-    previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+def process_settings() -> Iterator[None]:
+    """Change the settings of this process for an exploration, until the block ends.
+
+    SIGTERM ends the process like SIGINT, so that sessions stop their operators, which have process
+    groups of their own. What operators in this process print goes to standard error, because
+    standard output is for the report. Servers log errors only, because webhooks that fail and
+    requests that wait are plans. Call it in the main thread.
+    """
+    log = logging.getLogger("kapiserver")
+    level, handler = log.level, signal.getsignal(signal.SIGTERM)
+    log.setLevel(logging.ERROR)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        signal.signal(signal.SIGTERM, handler)
+        log.setLevel(level)
 
 
 @asynccontextmanager
@@ -162,7 +168,7 @@ async def open_worker(setup: Setup) -> AsyncIterator[Worker]:
 
 def _serve(connection: Connection, setup: Setup) -> None:
     ends = contextlib.suppress(KeyboardInterrupt, EOFError, ConnectionError)
-    with ends, exploring():
+    with ends, process_settings():
         asyncio.run(_serve_session(connection, setup))
 
 

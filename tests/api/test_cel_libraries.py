@@ -7,7 +7,7 @@ import pytest
 
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel.extensions import BASE, DEVICES, MUTATIONS
-from kapiserver.api.cel.library_authorization import (
+from kapiserver.api.cel.libraries.authorization import (
     CHECK_COST,
     Authorizer,
     Check,

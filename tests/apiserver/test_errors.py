@@ -10,7 +10,7 @@ import kapiserver
 from kapiserver.api import errors as api
 from kapiserver.api.apiextensions.cel.evaluation import OutOfTime
 from kapiserver.api.apiextensions.cel.field_paths import InvalidFieldPath
-from kapiserver.api.cel.library_authorization import DecisionRequired
+from kapiserver.api.cel.libraries.authorization import DecisionRequired
 from kapiserver.api.cel.program import CompileError
 from kapiserver.api.cel.syntax import CelSyntaxError
 from kapiserver.api.cel.values import CostExceeded, EvaluationError

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.functions import traversal_cost
-from kapiserver.api.cel.library_authorization import CHECK_COST
+from kapiserver.api.cel.libraries.authorization import CHECK_COST
 from kapiserver.api.cel.sizes import MAX_COST, UNKNOWN, Estimate, Size, part_type, size_of
 
 Cost: TypeAlias = tuple[int, Size | None]

@@ -14,7 +14,7 @@ from kapiserver.api.cel.cel_types import BOOL, DYN, CelType
 from kapiserver.api.cel.extensions import BASE, Extensions
 from kapiserver.api.cel.functions import Overload
 from kapiserver.api.cel.lexer import KEYWORDS
-from kapiserver.api.cel.library_lists import COMPARABLE
+from kapiserver.api.cel.libraries.lists import COMPARABLE
 from kapiserver.api.cel.values import EvaluationError, UInt, parse_duration, parse_time
 from kapiserver.api.linear_regex import compile_pattern
 

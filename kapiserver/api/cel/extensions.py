@@ -12,7 +12,7 @@ from msgspec import Struct
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.functions import Overload, overload
-from kapiserver.api.cel.libraries import overloads_of
+from kapiserver.api.cel.libraries.overloads import overloads_of
 
 
 def _no_struct(_name: str) -> CelType | None:

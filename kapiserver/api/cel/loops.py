@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from kapiserver.api.cel.frames import Frame, Run, as_bool, decide, spend
-from kapiserver.api.cel.library_lists import sort_by
+from kapiserver.api.cel.libraries.lists import sort_by
 from kapiserver.api.cel.values import EvaluationError
 
 Iterate: TypeAlias = Callable[[Frame], Iterator[Any]]

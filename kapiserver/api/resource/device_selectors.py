@@ -59,7 +59,7 @@ class _Domains(dict[str, dict[str, Any]]):
 def device_variable(driver: str, device: Tree) -> dict[str, Any]:
     """Return the value of the variable `device`. Names without a domain are in that of the driver.
     Raises EvaluationError for an attribute without a value."""
-    from kapiserver.api.cel.library_kubernetes import quantity_of
+    from kapiserver.api.cel.libraries.kubernetes import quantity_of
 
     attributes, capacity = _Domains(), _Domains()
     for name, attribute in (device.get("attributes") or {}).items():
@@ -82,7 +82,7 @@ def _set(domains: _Domains, driver: str, name: str, value: Any) -> None:
 
 
 def _attribute_value(name: str, attribute: Tree) -> Any:
-    from kapiserver.api.cel.library_kubernetes import semver_of
+    from kapiserver.api.cel.libraries.kubernetes import semver_of
     from kapiserver.api.cel.values import EvaluationError
 
     for kind in ("int", "bool", "string"):

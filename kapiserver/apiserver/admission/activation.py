@@ -67,7 +67,7 @@ class Activations:
         return request
 
     def _authorize(self, values: dict[str, Any]) -> Authorization:
-        from kapiserver.api.cel import library_authorization as library
+        from kapiserver.api.cel.libraries import authorization as library
 
         if self._authorization is None:
             self._authorization = Authorization(self._attributes.user, library.Decisions())

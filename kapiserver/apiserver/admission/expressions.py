@@ -26,7 +26,7 @@ from kapiserver.apiserver.user import (
 
 if TYPE_CHECKING:
     from kapiserver.api.cel.cel_types import CelType
-    from kapiserver.api.cel.library_authorization import Check, Decision, Decisions
+    from kapiserver.api.cel.libraries.authorization import Check, Decision, Decisions
     from kapiserver.api.cel.program import Program, Result
 
 CALL_LIMIT = 1_000_000
@@ -249,7 +249,7 @@ class Activation(Struct):
     ) -> Result:
         """Evaluate an expression that may ask the authorizer, and evaluate it again after each
         decision."""
-        from kapiserver.api.cel.library_authorization import DecisionRequired
+        from kapiserver.api.cel.libraries.authorization import DecisionRequired
 
         while True:
             try:
@@ -283,7 +283,7 @@ class Activation(Struct):
 
 
 async def _decide(server: Server, user: User, check: Check) -> Decision:
-    from kapiserver.api.cel.library_authorization import Decision
+    from kapiserver.api.cel.libraries.authorization import Decision
 
     if check.account:
         namespace, name = check.account

@@ -30,7 +30,7 @@ from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.cel.cel_types import DYN
 from kapiserver.api.cel.extensions import Extensions
 from kapiserver.api.cel.functions import Overload, Row, overload
-from kapiserver.api.cel.library_kubernetes import Quantity, quantity_of
+from kapiserver.api.cel.libraries.kubernetes import Quantity, quantity_of
 from kapiserver.api.cel.program import CompileError, Program, compile_expression
 from kapiserver.api.cel.values import (
     Duration,

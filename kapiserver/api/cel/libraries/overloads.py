@@ -5,21 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from kapiserver.api.cel import (
-    library_authorization,
-    library_kubernetes,
-    library_lists,
-    library_standard,
-    library_text,
-)
 from kapiserver.api.cel.functions import Overload, Table, overload
+from kapiserver.api.cel.libraries import authorization, kubernetes, lists, standard, text
 
 LIBRARIES: Sequence[Table] = (
-    library_standard.FUNCTIONS,
-    library_text.FUNCTIONS,
-    library_lists.FUNCTIONS,
-    library_kubernetes.FUNCTIONS,
-    library_authorization.FUNCTIONS,
+    standard.FUNCTIONS,
+    text.FUNCTIONS,
+    lists.FUNCTIONS,
+    kubernetes.FUNCTIONS,
+    authorization.FUNCTIONS,
 )
 
 

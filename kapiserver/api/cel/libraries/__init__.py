@@ -1,0 +1,1 @@
+"""The libraries of CEL: tables of functions, one module for each library."""

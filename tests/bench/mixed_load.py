@@ -1,11 +1,14 @@
 """What one more request costs a server that has a mixed load.
 
-WATCHERS watches of one namespace are open, and every window has the writes of BACKGROUND, at times
-that are the same for every server. In a window of one kind, CONNECTIONS clients send requests of
-that kind besides, one after another, and the CPU of a window without them is subtracted. The times
-matter: writes that come together cost less than those that come one by one, because a follower gets
-their events together. A load may be several times as large: with as many clients and requests for
-each worker as for one process.
+WATCHERS watches of one namespace are open, and CONNECTIONS clients send requests one after another:
+those of BASE, of all kinds, and many of one kind, in an order that is the same for every server.
+Two windows that differ in how many of that kind there are give its cost. Both keep the server busy
+with it: a server that has nothing else to do needs more CPU for the requests of BASE, because it
+sleeps between them, and what it saves when it is busy would seem to be saved by the others.
+
+Numbers of requests, not times, say how long a window is, so that a busy machine changes little. A
+load may be several times as large: with as many clients and requests for each worker as for one
+process.
 """
 
 from __future__ import annotations
@@ -25,17 +28,14 @@ from tests.bench.objects import configmap, ensure_namespace, path
 from tests.bench.processes import Window
 
 CONNECTIONS = 64
-BACKGROUND_CONNECTIONS = 16
 WATCHERS = 1000
 LIST_LENGTH = 100
-BACKGROUND = {"create": 50, "PUT": 50, "change": 5}
-"""Writes of every window; `change` is a PUT of an object that the watchers watch. No reads, because
-they would share reads of etcd's newest revision with others, which would seem to cost less."""
-BACKGROUND_SECONDS = 1.0
-"""The time in which they are sent."""
-ADDED = {"GET": 6000, "list": 600, "create": 1500, "PUT": 1500}
-"""Requests that a window of one kind has besides: so many that they take most of its time, and more
-CPU than the others, whose CPU differs from window to window."""
+BASE = {"GET": 200, "list": 5, "create": 50, "PUT": 50, "change": 5}
+"""Requests of every window; `change` is a PUT of an object that the watchers watch."""
+MORE = {
+    "GET": (2000, 8000), "list": (200, 800), "create": (500, 2000), "PUT": (500, 2000),
+}  # fmt: skip
+"""How many requests of a kind the two windows have besides."""
 
 _DELIVERY_SECONDS = 0.3
 """How long a window goes on for the events of its last requests."""
@@ -48,17 +48,10 @@ Send = Callable[[Connection], Awaitable[None]]
 class MixedLoad:
     """The load of one server, so many times; made by `mixed_load`."""
 
-    def __init__(
-        self,
-        target: Target,
-        opened: Sequence[Connection],
-        background: Sequence[Connection],
-        times: int,
-    ) -> None:
+    def __init__(self, target: Target, opened: Sequence[Connection], times: int) -> None:
         self.target = target
         self.times = times
         self._connections = opened
-        self._background_connections = background
         # More than connections: two PUTs of an object in two workers at a time would conflict.
         self._objects = times * LIST_LENGTH
         self._numbers = itertools.count(time.time_ns() // 1000)
@@ -86,34 +79,29 @@ class MixedLoad:
 
         await spread(self._connections, range(self._objects), make)
         for send in self._sends.values():
-            await asyncio.gather(*map(send, (*self._connections, *self._background_connections)))
+            await asyncio.gather(*map(send, self._connections))
 
-    async def window(self, more: str = "") -> Window:
-        """Return what a window with BACKGROUND cost, and with requests of a kind if it is given."""
-        numbers = range(ADDED[more] * self.times if more else 0)
+    async def windows(self, kind: str) -> tuple[Window, Window, int]:
+        """Return what two windows cost, and how many requests of a kind the second one has more."""
+        few, many = MORE[kind]
+        return (
+            await self._window(kind, few),
+            await self._window(kind, many),
+            (many - few) * self.times,
+        )
 
-        async def run(connection: Connection, _: int) -> None:
-            await self._sends[more](connection)
+    async def _window(self, kind: str, more: int) -> Window:
+        counts = BASE | {kind: BASE[kind] + more}
+        kinds = [kind for kind, count in counts.items() for _ in range(count * self.times)]
+        random.Random(0).shuffle(kinds)
+
+        async def run(connection: Connection, kind: str) -> None:
+            await self._sends[kind](connection)
 
         with self.target.window() as window:
-            background = asyncio.create_task(self._run_background())
-            await spread(self._connections, numbers, run)
-            await background
+            await spread(self._connections, kinds, run)
             await asyncio.sleep(_DELIVERY_SECONDS)
         return window
-
-    async def _run_background(self) -> None:
-        """Send the writes of BACKGROUND, each at its time or when a connection is free."""
-        kinds = [kind for kind, count in BACKGROUND.items() for _ in range(count * self.times)]
-        random.Random(0).shuffle(kinds)
-        start = time.perf_counter()
-
-        async def run(connection: Connection, position: int) -> None:
-            due = start + BACKGROUND_SECONDS * position / len(kinds)
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            await self._sends[kinds[position]](connection)
-
-        await spread(self._background_connections, range(len(kinds)), run)
 
     async def _get(self, connection: Connection) -> None:
         await _request(connection, "GET", path("configmaps", "mixed-0"), 200)
@@ -153,9 +141,8 @@ async def mixed_load(target: Target, times: int = 1) -> AsyncIterator[MixedLoad]
     async with (
         watchers(target, WATCHERS, _LONGEST_LOAD_SECONDS) as process,
         connections(target, times * CONNECTIONS) as opened,
-        connections(target, times * BACKGROUND_CONNECTIONS) as background,
     ):
-        load = MixedLoad(target, opened, background, times)
+        load = MixedLoad(target, opened, times)
         await load.prepare()
         try:
             yield load

@@ -34,7 +34,7 @@ from kapiserver.apiserver.serving.process.memory import TRIM_SECONDS
 from kapiserver.storage.cache.sharing import LOOK_SECONDS
 from tests.bench import measures, servers
 from tests.bench.client import JSON, PROTOBUF, Target, connections
-from tests.bench.mixed_load import ADDED, CONNECTIONS, WATCHERS, MixedLoad, mixed_load
+from tests.bench.mixed_load import CONNECTIONS, MORE, WATCHERS, MixedLoad, mixed_load
 from tests.bench.objects import path
 from tests.bench.processes import proportional_mib, sleeps
 
@@ -80,15 +80,13 @@ class _Counts:
 
 
 async def _request_costs(load: MixedLoad, storage: str, kinds: Sequence[str]) -> Costs:
-    background = await load.window()
     costs = {}
     for kind in kinds:
-        window, count = await load.window(kind), ADDED[kind] * load.times
+        few, many, count = await load.windows(kind)
         costs[kind] = {
-            "CPU of server": (window.server - background.server) / count * 1e6,
-            f"CPU of {storage}": (window.store - background.store) / count * 1e6,
-            # An idle server sleeps after each write of the background, a busy one does not.
-            **{name: total / count for name, total in window.events.items()},
+            "CPU of server": (many.server - few.server) / count * 1e6,
+            f"CPU of {storage}": (many.store - few.store) / count * 1e6,
+            **{name: (many.events[name] - few.events[name]) / count for name in many.events},
         }
     return costs
 
@@ -124,7 +122,7 @@ async def _measure_costs(storage: str, options: argparse.Namespace, folder: Path
             target, _ = stack.enter_context(running)
             counter = _Counts(target, below.flags[1] if storage == "etcd" else None)
             targets.append(replace(target, counter=counter))
-        kinds = [kind for kind in ADDED if kind in options.only]
+        kinds = [kind for kind in MORE if kind in options.only]
         requests = await _request_rounds(targets, kinds, options, storage)
         rounds = range(options.rounds if EVENTS in options.only else 0)
         events = [[await _event_costs(target) for target in targets] for _ in rounds]
@@ -192,7 +190,7 @@ def main() -> None:
     parser.add_argument("--storage", choices=STORES, action="append")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--only", nargs="+", choices=(*ADDED, EVENTS), default=(*ADDED, EVENTS))
+    parser.add_argument("--only", nargs="+", choices=(*MORE, EVENTS), default=(*MORE, EVENTS))
     parser.add_argument("--pods", type=int, default=10_000, help="0 measures no memory")
     parser.add_argument("--busy", action="store_true", help="as many clients for each worker")
     parser.add_argument("--tree", type=Path, default=servers.ROOT, help="checkout that is measured")

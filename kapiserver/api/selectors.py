@@ -72,15 +72,26 @@ class EqualityTerm(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The objects that a list or watch selects: all label and field requirements must hold."""
+    """The objects that a list or watch selects: all label and field requirements must hold.
+
+    selects_everything  whether there is no requirement
+    name, namespace     the only ones that can match, if a field requires one; else None
+    """
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldTerm, ...] = ()
+    selects_everything: bool = field(init=False, repr=False, compare=False)
+    name: str | None = field(init=False, repr=False, compare=False)
+    namespace: str | None = field(init=False, repr=False, compare=False)
     _hints: tuple[_Hint, ...] = field(init=False, repr=False, compare=False)
     _labels: _Match | None = field(init=False, repr=False, compare=False)
     _fields: _Match | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Each event looks at these.
+        object.__setattr__(self, "selects_everything", not self.labels and not self.fields)
+        object.__setattr__(self, "name", self._only("metadata.name"))
+        object.__setattr__(self, "namespace", self._only("metadata.namespace"))
         label_tests = [_label_test(item) for item in self.labels]
         field_tests = [_field_test(item) for item in self.fields]
         object.__setattr__(self, "_labels", _all(label_tests))
@@ -103,21 +114,6 @@ class Selection:
             elif not hint.negated:
                 return False
         return result
-
-    @property
-    def selects_everything(self) -> bool:
-        """Whether there is no requirement."""
-        return not self.labels and not self.fields
-
-    @property
-    def name(self) -> str | None:
-        """The only name that can match, if `metadata.name=x` is required."""
-        return self._only("metadata.name")
-
-    @property
-    def namespace(self) -> str | None:
-        """The only namespace that can match, if `metadata.namespace=x` is required."""
-        return self._only("metadata.namespace")
 
     @property
     def equality_term(self) -> EqualityTerm | None:

@@ -154,6 +154,15 @@ class WatcherGroup:
         """Whether a key is in the scope."""
         return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
 
+    def quick_frame(self, event: CachedEvent) -> bytes | None:
+        """Return what `frame` returns; None if that takes a thread."""
+        entry, previous = event.entry, event.previous
+        if (entry is not None and entry.is_large) or (previous is not None and previous.is_large):
+            return None
+        if (visible := visible_event(event, self.selection)) is None:
+            return b""
+        return None if self.framer.is_slow(visible.entry) else self.framer.event(*visible)
+
     async def frame(self, event: CachedEvent) -> bytes:
         """Return the frame of an event, b"" for an event that the selection does not match."""
         selection, framer = self.selection, self.framer
@@ -169,15 +178,21 @@ class WatcherGroup:
     async def frames(self, events: Iterable[CachedEvent]) -> AsyncIterator[bytes]:
         """Yield the frame of each event."""
         for event in events:
-            yield await self.frame(event)
+            frame = self.quick_frame(event)
+            yield await self.frame(event) if frame is None else frame
 
-    async def visible_frames(self, events: Iterable[CachedEvent]) -> list[bytes]:
+    async def visible_frames(
+        self, events: Iterable[CachedEvent], time_slice: TimeSlice
+    ) -> list[bytes]:
         """Return the frames of the events that the selection matches."""
-        frames, time_slice = [], TimeSlice()
+        frames = []
         for event in events:  # without `frames`: a generator costs more than most frames
-            if frame := await self.frame(event):
+            if (frame := self.quick_frame(event)) is None:
+                frame = await self.frame(event)
+            if frame:
                 frames.append(frame)
-            await time_slice.yield_if_expired()
+            if time_slice.expired:
+                await time_slice.yield_if_expired()
         return frames
 
 
@@ -275,7 +290,8 @@ class WatchFanout:
     ) -> None:
         try:
             if initial is not None:
-                await self._write(watcher, _initial_frames(watcher, initial))
+                added = (CachedEvent(each.path, each.revision, each, None, 0) for each in initial)
+                await self._write(watcher, watcher.group.frames(added))
                 if marked:
                     framer = watcher.framer
                     watcher.sink.write(
@@ -298,8 +314,6 @@ class WatchFanout:
             # still have events up to this revision to deliver; `_deliver` leaves them out.
             watcher.sent_revision = max(watcher.sent_revision, self._cache.revision)
             self._join(watcher)
-        except asyncio.CancelledError:
-            raise
         except Exception as error:
             _report("starting a watch failed", error)
             watcher.end(error)
@@ -376,10 +390,10 @@ class WatchFanout:
         try:
             while self._pending or self._bookmarks_due:
                 if self._pending:
-                    round_start = self._clock.now()
+                    round_start, time_slice = self._clock.now(), TimeSlice()
                     batch, self._pending = self._pending, []
                     for group, events in self._matching_groups(batch).items():
-                        await self._deliver(group, events)
+                        await self._deliver(group, events, time_slice)
                     pause = pause_seconds(self._clock.now() - round_start, self._workers)
                     if pause > MIN_PAUSE_SECONDS:
                         await asyncio.sleep(pause)
@@ -409,9 +423,11 @@ class WatchFanout:
                         events_by_group.setdefault(group, []).append(event)
         return events_by_group
 
-    async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
+    async def _deliver(
+        self, group: WatcherGroup, events: list[CachedEvent], time_slice: TimeSlice
+    ) -> None:
         try:
-            frames = await group.visible_frames(events)
+            frames = await group.visible_frames(events, time_slice)
         except Exception as error:
             _report("encoding an event failed", error)
             for watcher in list(group.watchers):
@@ -436,7 +452,7 @@ class WatchFanout:
                     write(watcher, joined)
                 elif watcher.sent_revision < last:  # it joined between two of these events
                     missed = [each for each in events if each.revision > watcher.sent_revision]
-                    write(watcher, b"".join(await group.visible_frames(missed)))
+                    write(watcher, b"".join(await group.visible_frames(missed, time_slice)))
 
     # Bookmarks.
 
@@ -481,19 +497,3 @@ def _report(message: str, error: Exception) -> None:
     # A corrupt value in the store is not a bug of the server: log it without a traceback.
     unreadable = isinstance(error, Corrupt)
     _log.error("%s: %s", message, error, exc_info=None if unreadable else error)
-
-
-async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIterator[bytes]:
-    """Yield the frame of each object, b"" for one that the selection does not match."""
-    selection, framer = watcher.group.selection, watcher.framer
-    for entry in initial:
-        if entry.is_large:
-            await watcher.group.offloader.is_selected(entry, selection)
-        if not entry.is_selected(selection):
-            yield b""
-            continue
-        if framer.is_slow(entry):
-            shared = await watcher.group.large_frames.frame(framer, "ADDED", entry)
-            yield shared.data
-        else:
-            yield framer.event("ADDED", entry)

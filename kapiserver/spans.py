@@ -14,7 +14,7 @@ adds a Span when it has ended, to `request.trace`, or by `add_span` in a layer t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from random import getrandbits
 from time import perf_counter
@@ -74,7 +74,19 @@ class TraceContext(Struct, frozen=True, kw_only=True, gc=False):
     baggage: str = ""
 
 
-_NOTHING = nullcontext()
+class _Nothing:
+    """A context manager that does nothing, in half of the time of `contextlib.nullcontext`."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, _error: object, _traceback: object) -> None:
+        pass
+
+
+_NOTHING = _Nothing()
 
 
 class Trace(Struct, eq=False, gc=False):

@@ -35,5 +35,5 @@ def assign_audit_id(server: Server, next_handler: Handler) -> Handler:
 
 def _random_uuid(bits: int) -> str:
     """Return a UUID (version 4) of 128 random bits."""
-    text = f"{bits:032x}"
+    text = bits.to_bytes(16, "big").hex()  # half of the time of an f-string
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"

@@ -55,7 +55,12 @@ from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.encryption.transformers import EncryptionRules
 from kapiserver.storage.kv.contract import KV
-from kapiserver.storage.objects.store_registry import Converter, StoreHooks, StoreRegistry
+from kapiserver.storage.objects.store_registry import (
+    Converter,
+    StoreHooks,
+    StoreOptions,
+    StoreRegistry,
+)
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
@@ -255,12 +260,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
 
 
 def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistry:
-    return StoreRegistry(
-        kv,
-        basis.scheme,
-        basis.codecs,
-        basis.clock,
-        basis.offloader,
+    options = StoreOptions(
         identifiers=parts.identifiers,
         root=config.store.key_root,
         event_ttl=config.store.event_ttl,
@@ -269,6 +269,7 @@ def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistr
         shared_trees=parts.shared_trees,
         hooks=functools.partial(_store_hooks, config, basis),
     )
+    return StoreRegistry(kv, basis.scheme, basis.codecs, basis.clock, basis.offloader, options)
 
 
 def _file_watch(

@@ -56,7 +56,7 @@ from kapiserver.server_parts import (
 )
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.kv.contract import KV
-from kapiserver.storage.objects.store_registry import StoreHooks, StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreHooks, StoreOptions, StoreRegistry
 from kapiserver.storage.wrappers.metered_store import MeteredStore
 
 if TYPE_CHECKING:
@@ -258,16 +258,13 @@ def _stores(basis: _Basis, codecs: CodecFactory) -> StoreRegistry:
     if copies is not None:
         place = Place(kv=copies, codecs=codecs, clock=basis.clock, root=root)
         own |= virtual_stores(scheme.custom, place)
-    return StoreRegistry(
-        MeteredStore(basis.stores.kv, observe, root=root),
-        scheme,
-        codecs,
-        basis.clock,
-        basis.host.offloader,
+    options = StoreOptions(
         root=root,
         encryption=basis.encryption.encryption if basis.encryption is not None else None,
         hooks=lambda _: StoreHooks(kv=own),
     )
+    kv = MeteredStore(basis.stores.kv, observe, root=root)
+    return StoreRegistry(kv, scheme, codecs, basis.clock, basis.host.offloader, options)
 
 
 def _health(basis: _Basis) -> Health:

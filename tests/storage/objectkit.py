@@ -21,7 +21,7 @@ from kapiserver.storage.cache.query import WatchQuery, Write, WriteResult
 from kapiserver.storage.cache.watch_fanout import Watcher
 from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.object_store import ResourceStore
-from kapiserver.storage.objects.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreOptions, StoreRegistry
 from tests.clock import ManualClock
 
 SCHEME = Scheme()
@@ -63,8 +63,7 @@ class StorageHarness:
             self.codecs,
             self.clock,
             offloader or Offloader(),
-            identifiers=self.names,
-            **options,
+            StoreOptions(identifiers=self.names, **options),
         )
 
     def of(self, name: str, version: GroupVersion = CORE) -> ResourceStore:

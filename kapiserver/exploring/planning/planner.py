@@ -116,13 +116,9 @@ class Facts(Struct, frozen=True, kw_only=True):
         }
 
     @property
-    def watched(self) -> list[str]:
+    def watched_resources(self) -> list[str]:
         """The resources that the operator watches, in the order in which it began."""
         return list(dict.fromkeys(watch.resource for watch in self.history.watches))
-
-    def is_seen(self, commit: Commit) -> bool:
-        """Whether the operator sees a commit: by a watch, or because it polls."""
-        return not self.history.watches or self.history.is_watched(commit)
 
 
 def _step_at(steps: Sequence[Mark], position: int) -> int:
@@ -346,7 +342,7 @@ def _missed_events(facts: Facts) -> list[Injection]:
     return [
         Injection("miss", step_point(first), step_point(end), resource)
         for first, end in _spans(facts)
-        for resource in facts.watched
+        for resource in facts.watched_resources
         if _is_seen_in(facts, resource, first, end)
     ]
 
@@ -362,7 +358,7 @@ def _is_seen_in(facts: Facts, resource: str, first: int, end: int) -> bool:
 def _delays(facts: Facts) -> list[Injection]:
     """Return delays of the events that a write of the operator causes, so that it does not see what
     it has done itself; and delays of one resource in a step, if it watches several."""
-    watched = facts.watched
+    watched = facts.watched_resources
     own = [
         Injection("delay", item.point, None, item.point.object.resource)
         for item in facts.writes

@@ -34,7 +34,7 @@ from kapiserver.extension.host_cluster import HostCluster
 from kapiserver.extension.stores import open_copies
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock
-from kapiserver.storage.objects.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreOptions, StoreRegistry
 
 READY_SECONDS = 10.0
 """How long a write waits for copies that are not complete yet."""
@@ -211,7 +211,7 @@ async def open_admission(basis: Basis) -> AsyncIterator[DelegatedAdmission]:
     codecs = CodecFactory(scheme)
     root = config.store.key_root
     async with open_copies(config, clock) as kv:
-        stores = StoreRegistry(kv, scheme, codecs, clock, offloader, root=root)
+        stores = StoreRegistry(kv, scheme, codecs, clock, offloader, StoreOptions(root=root))
         copies = CopyStore(kv=kv, codecs=codecs, offloader=offloader, root=root)
         admission = DelegatedAdmission(basis, copies, stores)
         admission.start()

@@ -76,6 +76,36 @@ class StoreHooks(Struct, frozen=True, kw_only=True):
     kv: Mapping[tuple[str, str], KV] = field(default_factory=dict)
 
 
+def _no_hooks(_stores: StoreRegistry) -> StoreHooks:
+    return StoreHooks()
+
+
+class StoreOptions(Struct, frozen=True, kw_only=True):
+    """How the stores of one server keep objects.
+
+    identifiers           makes uids and the suffixes of names; None: random ones
+    root                  the prefix of all keys
+    event_ttl             time to live of Events in seconds
+    encoding_cache_bytes  the limit of the memory of decoded trees and encodings
+    workers               the number of processes that serve the store
+    encryption            encryption at rest; None: values are stored as they are
+    shared_trees          trees of objects that several clusters have; None: there are none
+    hooks                 returns the functions of the layer above, given the registry
+    """
+
+    identifiers: IdentifierSource | None = None
+    root: str = ROOT
+    event_ttl: int = EVENT_TTL
+    encoding_cache_bytes: int = DEFAULT_BYTES
+    workers: int = 1
+    encryption: EncryptionRules | None = None
+    shared_trees: SharedTrees | None = None
+    hooks: Callable[[StoreRegistry], StoreHooks] = _no_hooks
+
+
+DEFAULT_OPTIONS = StoreOptions()
+
+
 _VERSION_4 = 4 << 76 | 2 << 62
 _RANDOM_BITS = ~(15 << 76 | 3 << 62)
 """The bits of a UUID that say its version and variant (RFC 9562, 5.4), and all others."""
@@ -129,30 +159,22 @@ class StoreRegistry:
         codecs: CodecFactory,
         clock: Clock,
         offloader: Offloader,
-        *,
-        identifiers: IdentifierSource | None = None,
-        root: str = ROOT,
-        event_ttl: int = EVENT_TTL,
-        encoding_cache_bytes: int = DEFAULT_BYTES,
-        workers: int = 1,
-        encryption: EncryptionRules | None = None,
-        shared_trees: SharedTrees | None = None,
-        hooks: Callable[[StoreRegistry], StoreHooks] = lambda _: StoreHooks(),
+        options: StoreOptions = DEFAULT_OPTIONS,
     ) -> None:
         self.kv = kv
         self.clock = clock
         self._codecs = codecs
-        self._root = root
-        self._event_ttl = event_ttl
-        self._encryption = encryption
-        self._shared_trees = shared_trees
+        self._root = options.root
+        self._event_ttl = options.event_ttl
+        self._encryption = options.encryption
+        self._shared_trees = options.shared_trees
         self._offloader = offloader
-        self.encoding_cache = EncodingCache(encoding_cache_bytes)
+        self.encoding_cache = EncodingCache(options.encoding_cache_bytes)
         """Limits the memory of decoded trees and encodings."""
         self.watch_backlogs = WatchBacklogs()
         """Limits what waits for slow watchers."""
-        self.identifiers: IdentifierSource = identifiers or RandomIdentifiers()
-        self._token_codec = _TokenCodec(kv, root)
+        self.identifiers: IdentifierSource = options.identifiers or RandomIdentifiers()
+        self._token_codec = _TokenCodec(kv, options.root)
         self._context = StoreContext(
             kv=kv,
             scheme=scheme,
@@ -161,12 +183,12 @@ class StoreRegistry:
             load_token_codec=self._token_codec.load,
             offloader=offloader,
             watch_backlogs=self.watch_backlogs,
-            workers=workers,
+            workers=options.workers,
         )
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
         """The stores, by `Resource.store_key`."""
         self._stores_by_name: dict[tuple[GroupVersion, str], ResourceStore] = {}
-        self._hooks = hooks(self)
+        self._hooks = options.hooks(self)
 
     @property
     def converter(self) -> Converter:

@@ -76,13 +76,9 @@ class Target(Struct, frozen=True, kw_only=True):
     view: View | None = None
 
     def check_verb(self, verb: str) -> None:
-        """Raise MethodNotAllowed unless the path allows the verb now."""
+        """Raise MethodNotAllowed unless the path allows the verb."""
         if verb not in self.verbs:
             raise self.method_error(verb)
-        if verb == "create" and self.kind_info.is_terminating:
-            raise MethodNotAllowed(
-                "create not allowed while custom resource definition is terminating"
-            )
 
     def method_error(self, verb: str) -> MethodNotAllowed:
         """Return the error for a verb that the path does not allow."""

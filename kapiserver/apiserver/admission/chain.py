@@ -20,6 +20,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes, Operation
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, Server
+from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.metrics import StepLabels
 from kapiserver.apiserver.target import Target
 from kapiserver.spans import span
@@ -61,6 +62,13 @@ def admission(
             options=options,
             dry_run=dry_run,
         )
+        if attributes.operation == "CREATE" and target.kind_info.is_terminating:
+            raise Forbidden(
+                "create not allowed while custom resource definition is terminating",
+                resource=target.resource.name,
+                group=target.resource.group,
+                name=attributes.name,
+            )
         owners = metadata.get("ownerReferences")
         if new is not None and owners and not connect:
             await run(len(owners), _drop_duplicate_owners, attributes, new, "")

@@ -53,7 +53,9 @@ async def serve_discovery(server: Server, request: Request) -> AnyResponse:
         tree = {"kind": "APIGroup", "apiVersion": "v1"} | _group(group)
         return _document(server, request, UNROUTED, tree)
     if segments[1] not in group.versions:
-        raise UnknownResource
+        if any(declared.name == group.name for declared in server.scheme.declared_groups):
+            raise UnknownResource
+        return page_not_found()
     return _resource_list(server, request, GroupVersion(group.name, segments[1]))
 
 

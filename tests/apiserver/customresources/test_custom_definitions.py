@@ -151,7 +151,7 @@ def test_definition_deletion(api: Api) -> None:
             assert metadata["generation"] == response.json["metadata"]["generation"] == 1
         event_types = {stream.event()["type"] for _ in "ab"}
         assert event_types == {"MODIFIED", "DELETED"}
-        assert api.post(path, widget(crd, "late")).status == 405
+        assert api.post(path, widget(crd, "late")).status == 403
         api.patch(f"{path}/held", {"metadata": {"finalizers": None}})
         assert stream.event()["type"] == "DELETED"
         wait_until_deleted(api, name)

@@ -19,7 +19,7 @@ def steps(node: Structural, format_name: str) -> list[Step]:
     schema."""
     schema, type_ = node.schema, node.type
     bounds = [
-        (name, schema[name]) for name in ("multipleOf", "maximum", "minimum") if name in schema
+        (name, schema[name]) for name in ("multipleOf", "minimum", "maximum") if name in schema
     ]
     bounds = [(name, bound) for name, bound in bounds if bound is not None]
     if type_ not in ("integer", "number") and not bounds:

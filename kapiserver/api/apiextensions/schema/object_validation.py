@@ -91,7 +91,7 @@ def _steps(node: Structural, kind: type) -> list[Step]:
         return [step for step in (_null_step(node), _enum_step(node)) if step]
     steps = [_type_step(node, kind), *alternatives.steps(node, kind, plan_of)]
     if kind is str:
-        steps += [_length_step(node), _pattern_step(node), _format_step(node)]
+        steps += [_text_step(node), _format_step(node)]
     elif kind in (int, float):
         steps += number_validation.steps(node, format_of(node))
     elif kind is list:
@@ -136,20 +136,17 @@ def _type_step(node: Structural, kind: type) -> Step | None:
     if not types and not name:
         return None
     is_valid = actual in types or (kind is int and "number" in types)
-    if (
-        name
-        and kind not in (str, list)
-        and not is_valid
-        and not (kind is float and "integer" in types)
-    ):
-        format_shown = _DEFAULT_FORMATS.get(kind, "")
-        return _constant_step("type", f'must be of type {name}: "{format_shown}"', format_shown)
+    format_shown = _DEFAULT_FORMATS.get(kind, "")
+    format_error = _constant_step("type", f'must be of type {name}: "{format_shown}"', format_shown)
+    type_error = _constant_step("type", f'must be of type {",".join(types)}: "{actual}"', actual)
+    if kind is float and "integer" in types:
+        error = format_error if name else type_error
+        return lambda value, old: None if _is_whole(value) else error(value, old)
+    if name and kind not in (str, list) and not is_valid:
+        return format_error
     numeric = "integer" in types or "number" in types
     if is_valid or (name and not numeric and kind in (str, list)):
         return None
-    type_error = _constant_step("type", f'must be of type {",".join(types)}: "{actual}"', actual)
-    if kind is float and "integer" in types:
-        return lambda value, old: None if _is_whole(value) else type_error(value, old)
     return type_error
 
 
@@ -157,9 +154,11 @@ def _is_whole(value: float) -> bool:
     return value.is_integer() and abs(value) < _SAFE_INTEGER
 
 
-def _length_step(node: Structural) -> Step | None:
+def _text_step(node: Structural) -> Step | None:
+    """Return the step for length and pattern, which finds one fault only."""
     max_length, min_length = node.schema.get("maxLength"), node.schema.get("minLength")
-    if max_length is None and min_length is None:
+    pattern = node.schema.get("pattern")
+    if max_length is None and min_length is None and not pattern:
         return None
 
     def step(value: str, _: Value) -> list[Finding] | None:
@@ -169,20 +168,9 @@ def _length_step(node: Structural) -> Step | None:
             ]
         if min_length is not None and len(value) < min_length:
             return [Finding("invalid", f"should be at least {min_length} chars long", value)]
+        if pattern and not linear_regex.matches(pattern, value):
+            return [Finding("invalid", f"should match '{pattern}'", value)]
         return None
-
-    return step
-
-
-def _pattern_step(node: Structural) -> Step | None:
-    pattern = node.schema.get("pattern")
-    if not pattern:
-        return None
-
-    def step(value: str, _: Value) -> list[Finding] | None:
-        if linear_regex.matches(pattern, value):
-            return None
-        return [Finding("invalid", f"should match '{pattern}'", value)]
 
     return step
 

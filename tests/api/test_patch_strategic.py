@@ -191,9 +191,6 @@ NONSENSE = {
         {"strategy": {"$retainKeys": ["type"], "rolling": {"name": "x"}}},
         "invalid patch format of retainKeys",
     ),
-    "primitive list is none": (
-        {"$deleteFromPrimitiveList/tags": "a"}, "invalid patch format of primitive list",
-    ),
     "order is no list": (
         {"$setElementOrder/items": {}},
         "expected a []interface {}, but received a map[string]interface {}",

@@ -23,7 +23,7 @@ _RETAIN_KEYS = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 
-_BAD_PRIMITIVES = "invalid patch format of primitive list"
+_SAFE_INTEGER = 1 << 53
 _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 
 _Schema: TypeAlias = "type[Type] | MapOf | None"
@@ -39,7 +39,18 @@ def read(patch: Value) -> Tree:
             f"json: cannot unmarshal {json_type(patch)} "
             "into Go value of type map[string]interface {}"
         )
-    return patch
+    return {name: _with_integers(value) for name, value in patch.items()}
+
+
+def _with_integers(value: Value) -> Value:
+    """Return a value with integers in place of floats such as 3.0, which Go converts to integers
+    after a strategic merge patch, but refuses elsewhere."""
+    if isinstance(value, dict):
+        return {name: _with_integers(below) for name, below in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    is_integer = isinstance(value, float) and value.is_integer() and abs(value) < _SAFE_INTEGER
+    return int(value) if is_integer else value
 
 
 def apply(target: Tree, patch: Tree, type_: type[Type]) -> Tree:
@@ -114,7 +125,7 @@ def _merge_map(target: Tree, patch: Tree, schema: _Schema) -> Tree:
             continue
         if key.startswith(_DELETE_FROM):
             _delete_from(merged, key.removeprefix(_DELETE_FROM), value)
-        elif value is None:
+        elif value is None or (_is_directed(value) and not isinstance(merged.get(key), dict)):
             merged.pop(key, None)
         else:
             merged[key] = _merge(merged.get(key), value, _rule(schema, key))
@@ -155,10 +166,8 @@ def _retain_keys(target: Tree, patch: Tree) -> Tree:
 
 
 def _delete_from(merged: Tree, name: str, values: Value) -> None:
-    if not isinstance(values, list):
-        raise BadObject(_BAD_PRIMITIVES)
     current = merged.get(name)
-    if isinstance(current, list):
+    if isinstance(current, list) and isinstance(values, list):
         deleted = {_identity(value) for value in values}
         merged[name] = [value for value in current if _scalar_identity(value) not in deleted]
 
@@ -317,15 +326,16 @@ def _without_directives(value: Value) -> Value:
         return {
             key: _without_directives(below)
             for key, below in value.items()
-            if below is not None and not _is_directive(key)
+            if below is not None and not _is_directed(below) and not _is_directive(key)
         }
     if isinstance(value, list):
-        return [
-            _without_directives(item)
-            for item in value
-            if not (isinstance(item, dict) and _DIRECTIVE in item)
-        ]
+        return [_without_directives(item) for item in value if not _is_directed(item)]
     return value
+
+
+def _is_directed(value: Value) -> bool:
+    """Whether a value is an object with a directive for the one that it is merged into."""
+    return isinstance(value, dict) and _DIRECTIVE in value
 
 
 def _is_directive(key: str) -> bool:

@@ -277,7 +277,9 @@ def _apply_patch(
     return view.write(current, obj) if view else obj
 
 
-_UNMARSHAL = re.compile(r"json: cannot unmarshal (\w+) into Go .*of type ((\[\]|map\[)?\w+\S*)$")
+_UNMARSHAL = re.compile(
+    r"json: cannot unmarshal (\w+)(?: (\S+))? into Go .*of type ((\[\]|map\[)?\w+\S*)$"
+)
 _GO_KINDS = {"array": "slice", "object": "map", "number": "int64"}
 
 
@@ -285,13 +287,16 @@ def _of_unstructured(problem: str) -> str:
     """Return the message for a value of the wrong type as Go's converter of unstructured objects
     has it, which kube-apiserver uses for the result of a strategic merge patch."""
     match = _UNMARSHAL.match(problem)
-    if match is None or ("." in match[2] and not match[3]):
+    if match is None:
         return problem
-    kind, type_ = _GO_KINDS.get(match[1], match[1]), match[2]
-    if match[3]:
-        return f"cannot restore {'map' if match[3] == 'map[' else 'slice'} from {kind}"
-    if match[1] == "number" and type_ == "string":
-        return "cannot convert int64 to string"
+    json_kind, number, type_, brackets = match.groups()
+    kind = "float64" if number else _GO_KINDS.get(json_kind, json_kind)
+    if brackets:
+        return f"cannot restore {'map' if brackets == 'map[' else 'slice'} from {kind}"
+    if "." in type_:
+        return f"cannot restore struct from: {kind}"
+    if number or (json_kind == "number" and type_ == "string"):
+        return f"cannot convert {kind} to {type_}"
     return f"unrecognized type: {type_}"
 
 

@@ -160,9 +160,7 @@ def _version(text: str) -> int:
     if not text:
         return 0
     if not is_version(text):
-        detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        error = invalid(Path("metadata") / "resourceVersion", text, detail)
-        raise BadObject(f"invalid resource version: {error}")
+        raise BadObject(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     return int(text.lstrip("0") or "0")
 
 

@@ -156,8 +156,11 @@ class ListReader:
             return self._codec.scope(namespace if "/" not in namespace else "")
         return self._codec.path(ObjectKey(namespace if namespaced else "", name))
 
-    def parse_version(self, resource_version: str) -> Revision:
-        """Parse a resourceVersion parameter; "" is 0. Raises BadQuery."""
+    def parse_version(
+        self, resource_version: str, *, context: str = "invalid resource version: "
+    ) -> Revision:
+        """Parse a resourceVersion parameter; "" is 0. Raises BadQuery, whose message begins with
+        the context."""
         if not resource_version:
             return Revision(0)
         if not (resource_version.isascii() and resource_version.isdigit()):
@@ -168,7 +171,7 @@ class ListReader:
             return Revision(int(resource_version))
         detail = f'strconv.ParseUint: parsing "{resource_version}": {problem}'
         error = invalid(Path("resourceVersion"), resource_version, detail)
-        raise self.bad_query(f"invalid resource version: {error}")
+        raise self.bad_query(f"{context}{error}")
 
     async def wait_for_version(self, resource_version: str) -> Revision:
         """Wait until the cache is at least as new as a resourceVersion ("": the newest, "0": any),

@@ -239,7 +239,7 @@ class ResourceReader:
     async def _start_watch(self, query: WatchQuery) -> WatchStart:
         check_watch(query)
         resource_version = query.resource_version
-        revision = self._lists.parse_version(resource_version)
+        revision = self._lists.parse_version(resource_version, context="")
         send_initial = query.initial_events
         if send_initial is None:
             send_initial = revision == 0

@@ -102,7 +102,8 @@ def parse_token(text: str) -> UnverifiedToken | None:
         return None
     if "crit" in header:
         raise InvalidCredentials("unsupported crit header")
-    _decode(signature)
+    if _decode(signature) is None:
+        raise InvalidCredentials("the signature of the token is not base64url")
     return UnverifiedToken(text=text, header=header, claims=claims)
 
 
@@ -117,24 +118,23 @@ def audiences_of(claims: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _parse(segment: str) -> dict[str, Any] | None:
+    data = _decode(segment)
+    if data is None:
+        return None
     try:
-        value = json.loads(
-            _decode(segment), object_pairs_hook=_members, parse_constant=_reject_constant
-        )
+        value = json.loads(data, object_pairs_hook=_members, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _decode(segment: str) -> bytes:
-    """Return the bytes of a segment. Raises InvalidCredentials unless it is their only encoding."""
+def _decode(segment: str) -> bytes | None:
+    """Return the bytes of a segment; None unless it is their only encoding."""
     try:
         data = base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
     except (ValueError, binascii.Error):
         data = b""
-    if base64.urlsafe_b64encode(data).rstrip(b"=").decode() != segment:
-        raise InvalidCredentials("a segment of the token is not base64url")
-    return data
+    return data if base64.urlsafe_b64encode(data).rstrip(b"=").decode() == segment else None
 
 
 def _reject_constant(name: str) -> None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from kapiserver.api.accessors import is_terminating, uid_of
+from kapiserver.api.go_format import quote
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import (
@@ -73,6 +74,11 @@ class BoundObjects:
         return None
 
 
+def _quoted(audiences: Sequence[str]) -> str:
+    """Format audiences as Go's `%q` does."""
+    return f"[{' '.join(map(quote, audiences))}]"
+
+
 class ServiceAccountAuthenticator:
     """Recognizes the tokens that `ServiceAccountTokens.sign` signs."""
 
@@ -98,7 +104,10 @@ class ServiceAccountAuthenticator:
         requested = audiences or self._tokens.audiences
         valid = shared_audiences(requested, verified.audiences)
         if not valid:
-            raise InvalidCredentials("token audiences are invalid for this server")
+            raise InvalidCredentials(
+                f"token audiences {_quoted(sorted(verified.audiences))} is invalid for the target "
+                f"audiences {_quoted(requested)}"
+            )
         verified.check_time(self._clock.now())
         private = verified.claims.get(PRIVATE_CLAIMS)
         if not isinstance(private, dict):

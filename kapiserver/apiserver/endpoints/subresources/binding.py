@@ -15,7 +15,8 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.errors import FieldError, InvalidObject, Path, not_supported_in_order, required
+from kapiserver.api.errors import FieldError, Path, not_supported_in_order, required
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree
@@ -66,11 +67,10 @@ async def bind_pod(
     name = name_of(binding)
     if target.key.name and name != target.key.name:
         raise BadRequest("name in URL does not match name in Binding object")
+    if errors := _validate(binding):
+        raise BadRequest(join_errors(map(str, errors)))
     if not name:
         raise BadRequest("Name parameter required.")
-    errors = _validate(binding)
-    if errors:
-        raise InvalidObject(group="", kind="Binding", name=name, errors=errors)
     await admitted.validate()
     pods = server.stores.by_name(target.version, "pods")
     write = Write(

@@ -46,7 +46,7 @@ from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
 from kapiserver.storage.errors import ObjectConflict
-from kapiserver.storage.objects.lifecycle import timestamp
+from kapiserver.storage.objects.lifecycle import check_delete_preconditions, timestamp
 
 POLICY = GroupVersion("policy", "v1")
 MAX_DISRUPTED = 2000
@@ -260,6 +260,7 @@ async def _delete(server: Server, target: Target, query: DeleteQuery) -> None:
 
         def add_condition(pod: Tree | None) -> Tree:
             assert pod is not None
+            check_delete_preconditions(pod, query.preconditions, target.resource)
             set_condition(
                 pod,
                 now,
@@ -269,7 +270,7 @@ async def _delete(server: Server, target: Target, query: DeleteQuery) -> None:
             )
             return pod
 
-        write = Write(subresource="binding", preconditions=query.preconditions)
+        write = Write(subresource="binding")
         updated = await target.store.update(target.key, add_condition, write)
         if query.preconditions.resource_version is not None:
             query = replace(

@@ -21,6 +21,7 @@ from kapiserver.apiserver.config import ServiceAccountSettings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
+    check_namespace,
     decode_body,
     field_validation,
     read_body,
@@ -68,6 +69,7 @@ async def create_token(
     token_request = await decode_body(
         server, target, body, field_validation(options), caller.warnings
     )
+    check_namespace(target, token_request)
     caller.audit.record_reference(token_request)
     spec = token_request.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
@@ -134,15 +136,11 @@ def _is_extended(
 
 
 def _check_metadata(target: Target, token_request: Tree) -> None:
-    metadata = metadata_of(token_request)
-    expected = {"name": target.key.name, "namespace": target.key.namespace}
-    for part, value in expected.items():
-        if metadata.get(part) not in (None, "", value):
-            detail = f"must match the service account {part} if specified"
-            raise _invalid(
-                [invalid(Path("metadata") / part, metadata[part], detail)], expected["name"]
-            )
-        metadata[part] = value
+    metadata, name = metadata_of(token_request), target.key.name
+    if metadata.get("name") not in (None, "", name):
+        detail = "must match the service account name if specified"
+        raise _invalid([invalid(Path("metadata") / "name", metadata["name"], detail)], name)
+    metadata |= {"name": name, "namespace": target.key.namespace}
 
 
 def _invalid(errors: list[FieldError], name: str = "") -> InvalidObject:

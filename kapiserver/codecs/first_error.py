@@ -28,6 +28,7 @@ from kapiserver.codecs.struct_decoder import (
     ValuePath,
     decode_leaf,
     decode_scalar,
+    go_field_name,
     go_struct_name,
     go_type_name,
     wrong_struct_type,
@@ -56,9 +57,11 @@ def first_error(
 
 
 @cached_in_type
-def _shapes(type_: type[Type]) -> Mapping[str, Shape]:
-    """Return the shapes of the fields of a struct by their names."""
-    return {flat.field.name: flat.field.shape for flat in type_.flat_fields()}
+def _fields(type_: type[Type]) -> Mapping[str, tuple[str, Shape]]:
+    """Return the names in errors, and the shapes, of the fields of a struct by their names."""
+    return {
+        flat.field.name: (go_field_name(flat), flat.field.shape) for flat in type_.flat_fields()
+    }
 
 
 class _Walk:
@@ -76,10 +79,11 @@ class _Walk:
         if not isinstance(value, dict):
             self._save(wrong_struct_type(value, at, go_struct_name(type_)))
             return
-        fields = _shapes(type_)
+        fields = _fields(type_)
         for name, item in self._order(value.items()):
             if name in fields and item is not None:
-                self._value(fields[name], item, at, (type_.__name__, name), None)
+                go_name, shape = fields[name]
+                self._value(shape, item, at, (type_.__name__, go_name), None)
 
     def _value(
         self,

@@ -92,8 +92,9 @@ def _add_field(source: FunctionSource, owner: type[Type], flat: FlatField) -> No
     field, declared = flat.field, flat.field.options
     name, shape = repr(field.name), field.shape
     pointer = field.pointer or any(inlined.pointer for inlined in flat.embedded_in)
-    context = source.bind((owner.__name__, field.name, go_type_name(shape)))
-    expression = _decode_expression(source, owner, field.name, shape, context)
+    go_name = go_field_name(flat)
+    context = source.bind((owner.__name__, go_name, go_type_name(shape)))
+    expression = _decode_expression(source, owner, go_name, shape, context)
     if isinstance(shape, Message) and not issubclass(shape.type, StringList) and not pointer:
         source.add(f"v = get({name})\nr = {expression}")
         test = f"if r != {source.bind(zero_value(shape.type))}: " if declared.omit_zero else ""
@@ -159,6 +160,14 @@ def zero_value(type_: type[Type]) -> Value:
         if issubclass(type_, ScalarType)
         else struct_decoder(type_)({}, None, [])
     )
+
+
+def go_field_name(flat: FlatField) -> str:
+    """Return the name that Go's errors give to a field: after those of the embedded structs that
+    contain it, such as `Rule.resources`."""
+    shapes = (outer.shape for outer in flat.embedded_in)
+    embedded = (shape.type.__name__ for shape in shapes if isinstance(shape, Message))
+    return ".".join((*embedded, flat.field.name))
 
 
 def go_type_name(shape: Shape) -> str:
@@ -337,7 +346,7 @@ def _format_path(at: ValuePath) -> str:
         at, _, name, step = at
         if step is not None:
             parts.append(f"[{step}]" if isinstance(step, int) else f".{step}")
-        parts.append(f".{name}")
+        parts.append(f".{name.rpartition('.')[2]}")  # without embedded structs
     return "".join(reversed(parts)).removeprefix(".")
 
 

@@ -78,8 +78,8 @@ class CBORSerializer:
             return decoded  # the keys of custom objects have no order
         type_ = self._scheme.type_of(decoded.kind)
         if is_recursive(type_):
-            return decode_object(self._scheme, _sort_keys(document), defaults=defaults, source=data)
-        return replace(decoded, object=map_untyped_values(type_, decoded.object, _sort_keys))
+            return decode_object(self._scheme, sort_keys(document), defaults=defaults, source=data)
+        return replace(decoded, object=map_untyped_values(type_, decoded.object, sort_keys))
 
     def encode(self, obj: Tree) -> bytes:
         """Encode one object, its keys in no particular order. Raises NotEncodable."""
@@ -114,7 +114,7 @@ class CBORSerializer:
 
 def decode_value(data: bytes) -> Value:
     """Decode exactly one data item, its keys sorted. Raises Malformed, WrongValue."""
-    return _sort_keys(decode_value_unsorted(data))
+    return sort_keys(decode_value_unsorted(data))
 
 
 def decode_value_unsorted(data: bytes) -> Value:
@@ -141,15 +141,15 @@ def _with_surrogates(value: Any) -> Any:
     return value
 
 
-def _sort_keys(value: Value) -> Value:
+def sort_keys(value: Value) -> Value:
     """Return the value with its keys sorted, as Go sorts the keys of the maps it decodes into."""
     if type(value) is dict:
         return {
-            key: _sort_keys(item) if (item := value[key]).__class__ in _CONTAINERS else item
+            key: sort_keys(item) if (item := value[key]).__class__ in _CONTAINERS else item
             for key in sorted(value)
         }
     if type(value) is list:
-        return [_sort_keys(item) if item.__class__ in _CONTAINERS else item for item in value]
+        return [sort_keys(item) if item.__class__ in _CONTAINERS else item for item in value]
     return value
 
 

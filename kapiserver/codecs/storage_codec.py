@@ -12,7 +12,7 @@ import re
 
 from kapiserver.api.accessors import kind_of
 from kapiserver.api.group import GroupVersion, Resource
-from kapiserver.api.types import Tree
+from kapiserver.api.types import Tree, Value
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.custom_object_decoder import valid_metadata_fields
@@ -96,15 +96,21 @@ def _decode_invalid_metadata(codecs: CodecFactory, data: bytes) -> Tree | None:
 
 def parse_from_storage(codecs: CodecFactory, data: bytes) -> Tree:
     """Parse a stored CBOR or JSON value without decoding it as its kind. Raises CodecError."""
-    decode_value = (
-        cbor.decode_value_unsorted
-        if storage_media_type(codecs, data) is CBOR
-        else json.decode_value
-    )
-    value = decode_value(data)
+    is_cbor = storage_media_type(codecs, data) is CBOR
+    value = cbor.decode_value_unsorted(data) if is_cbor else json.decode_value(data)
     if not isinstance(value, dict):
         raise Malformed("the stored value is not an object")
+    if is_cbor:
+        _sort_managed_fields(value.get("metadata"))
     return value
+
+
+def _sort_managed_fields(metadata: Value) -> None:
+    """Sort the sets of managed fields, which encoders of metadata write as they are."""
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and "fieldsV1" in entry:
+            entry["fieldsV1"] = cbor.sort_keys(entry["fieldsV1"])
 
 
 def _storage_serializer(codecs: CodecFactory, data: bytes) -> Serializer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kapiserver.api import addresses
 from kapiserver.api.accessors import (
@@ -157,8 +156,6 @@ def _keep_observed_generations(status: Tree, old_status: Tree) -> None:
 class EphemeralContainersStrategy(Strategy):
     """The strategy of updates of `pods/ephemeralcontainers`, which change nothing but that list."""
 
-    reset_fields: dict[str, Any] = {"f:metadata": {}, "f:status": {}}
-
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         ephemeral_containers = value_at(new, "spec", "ephemeralContainers")
         _restore_old(new, old)
@@ -176,8 +173,6 @@ class EphemeralContainersStrategy(Strategy):
 
 class ResizeStrategy(Strategy):
     """The strategy of updates of `pods/resize`, which change nothing but resources."""
-
-    reset_fields: dict[str, Any] = {"f:metadata": {}, "f:status": {}}
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         requested_spec = new.get("spec") or {}

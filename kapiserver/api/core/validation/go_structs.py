@@ -1,13 +1,12 @@
 """Go's JSON form of API objects, and unified diffs of it, as they appear in error messages.
 
 kube-apiserver prints its internal structs, whose fields have no JSON names: messages show the Go
-name of every field, and no field is omitted. Some fields stand at another place than in v1. Knows
-no validation rule. Mirrors k8s.io/apimachinery/pkg/util/diff.
+name of every field, and no field is omitted. Knows no validation rule. Mirrors
+k8s.io/apimachinery/pkg/util/diff.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any
 
@@ -16,6 +15,7 @@ from kapiserver.api.go_format import HTML_ESCAPES
 from kapiserver.api.meta import v1 as meta
 from kapiserver.api.types import (
     FlatField,
+    Kind,
     ListOf,
     MapOf,
     Message,
@@ -31,26 +31,16 @@ _LINES_MAX = 2000
 """The maximum number of lines of either value. The comparison is quadratic at worst, so larger
 values are not compared."""
 _ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0}
+_RBD_NAMES = {
+    "monitors": "CephMonitors",
+    "image": "RBDImage",
+    "pool": "RBDPool",
+    "user": "RadosUser",
+}
 _GO_FIELD_NAMES: dict[type[Type], dict[str, str]] = {
-    v1.RBDVolumeSource: {
-        "monitors": "CephMonitors",
-        "image": "RBDImage",
-        "pool": "RBDPool",
-        "user": "RadosUser",
-    },
+    v1.RBDPersistentVolumeSource: _RBD_NAMES,
+    v1.RBDVolumeSource: _RBD_NAMES,
 }
-_GO_FIELD_ORDER: dict[type[Type], dict[str, str]] = {
-    v1.PodSecurityContext: {"fsGroupChangePolicy": "fsGroup"},
-    v1.PodSpec: {
-        "setHostnameAsFQDN": "subdomain",
-        "preemptionPolicy": "priority",
-        "overhead": "runtimeClassName",
-    },
-    v1.Volume: {"quobyte": "rbd"},
-}
-"""Fields of the internal struct that stand elsewhere than in v1: the field, and its predecessor."""
-_HOST_NAMESPACE_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-"""Fields of a v1 PodSpec that are the first fields of the internal PodSecurityContext."""
 _GO_NAMES = {
     "apiGroup": "APIGroup",
     "apiVersion": "APIVersion",
@@ -64,20 +54,29 @@ _GO_NAMES = {
     "dnsPolicy": "DNSPolicy",
     "endpoints": "EndpointsName",
     "fc": "FC",
+    "fsGroup": "FSGroup",
+    "fsGroupChangePolicy": "FSGroupChangePolicy",
     "fsType": "FSType",
     "gcePersistentDisk": "GCEPersistentDisk",
+    "gid": "GID",
     "gmsaCredentialSpec": "GMSACredentialSpec",
     "gmsaCredentialSpecName": "GMSACredentialSpecName",
     "grpc": "GRPC",
     "httpGet": "HTTPGet",
     "httpHeaders": "HTTPHeaders",
     "ip": "IP",
+    "ipFamilies": "IPFamilies",
+    "ipFamilyPolicy": "IPFamilyPolicy",
+    "ipMode": "IPMode",
     "iqn": "IQN",
     "iscsi": "ISCSI",
     "iscsiInterface": "ISCSIInterface",
+    "lastState": "LastTerminationState",
     "nfs": "NFS",
     "os": "OS",
+    "osImage": "OSImage",
     "pdName": "PDName",
+    "qosClass": "QOSClass",
     "rbd": "RBD",
     "scaleIO": "ScaleIO",
     "seLinuxChangePolicy": "SELinuxChangePolicy",
@@ -115,29 +114,15 @@ def _lines(tree: Tree, type_: type[Type]) -> list[str]:
 
 
 def _go_struct(tree: Tree, type_: type[Type]) -> Tree:
-    key: Any = type_
     struct = {
         _go_name(flat.field.name, type_): _go_field_value(tree.get(flat.field.name), flat)
-        for flat in _fields(key)
+        for flat in type_.flat_fields()
+        if not (issubclass(type_, Kind) and flat.field.name in ("kind", "apiVersion"))
     }
     metadata = struct.pop("Metadata", None)
     if metadata is not None:  # embedded, so that its fields stand beside those of the struct
         struct = metadata | struct
-    if type_ is v1.PodSpec:
-        host = {name: struct.pop(name) for name in map(_capitalize, _HOST_NAMESPACE_FIELDS)}
-        if struct["SecurityContext"] is not None:
-            struct["SecurityContext"] = {**host, **struct["SecurityContext"]}
     return struct
-
-
-@functools.cache
-def _fields(type_: type[Type]) -> tuple[FlatField, ...]:
-    fields = {flat.field.name: flat for flat in type_.flat_fields()}
-    order = list(fields)
-    for name, predecessor in _GO_FIELD_ORDER.get(type_, {}).items():
-        order.remove(name)
-        order.insert(order.index(predecessor) + 1, name)
-    return tuple(fields[name] for name in order)
 
 
 def _go_name(name: str, type_: type[Type]) -> str:

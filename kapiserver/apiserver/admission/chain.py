@@ -62,13 +62,8 @@ def admission(
             options=options,
             dry_run=dry_run,
         )
-        if attributes.operation == "CREATE" and target.kind_info.is_terminating:
-            raise Forbidden(
-                "create not allowed while custom resource definition is terminating",
-                resource=target.resource.name,
-                group=target.resource.group,
-                name=attributes.name,
-            )
+        if target.kind_info.is_terminating:
+            _refuse_create(attributes)
         owners = metadata.get("ownerReferences")
         if new is not None and owners and not connect:
             await run(len(owners), _drop_duplicate_owners, attributes, new, "")
@@ -114,6 +109,18 @@ def _with_work(
         else:
             steps_with_work.append(step)
     return steps_with_work
+
+
+def _refuse_create(attributes: Attributes) -> None:
+    """Raise Forbidden if a custom object is created whose definition is being deleted."""
+    resource = attributes.target.resource
+    if attributes.operation == "CREATE":
+        raise Forbidden(
+            "create not allowed while custom resource definition is terminating",
+            resource=resource.name,
+            group=resource.group,
+            name=attributes.name,
+        )
 
 
 async def _mutate(

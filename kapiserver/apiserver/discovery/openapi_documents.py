@@ -13,7 +13,7 @@ import copy
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -30,46 +30,32 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Type
 from kapiserver.apiserver.discovery.openapi_messages import encode_v2, encode_v3
 from kapiserver.apiserver.discovery.openapi_operations import (
-    PATCH,
     ROOTS,
-    STRING,
-    VERSION_INFO,
     WATCH_EVENT,
     Operation,
     TypeOf,
-    operations,
     operations_of_group,
+    operations_of_resource,
+    operations_of_version,
 )
-from kapiserver.apiserver.discovery.openapi_paths import Ref, paths_v2, paths_v3, share_parameters
+from kapiserver.apiserver.discovery.openapi_paths import BEARER, paths_v3
 from kapiserver.apiserver.discovery.openapi_schemas import (
-    PATCH as PATCH_NAME,
-)
-from kapiserver.apiserver.discovery.openapi_schemas import (
-    UNDECLARED,
-    Schemas,
+    references_to,
     schemas_of,
+    types_of,
+    undeclared_of,
 )
-from kapiserver.apiserver.discovery.openapi_schemas import (
-    VERSION_INFO as VERSION_INFO_NAME,
-)
+from kapiserver.apiserver.discovery.openapi_v2 import Parts, V2Builder
 from kapiserver.apiserver.version import git_version
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.concurrency.subscriptions import Subscription
-
-_BEARER = {
-    "description": "A token in the Authorization header.",
-    "type": "apiKey",
-    "name": "authorization",
-    "in": "header",
-}
-_NAMES = {PATCH: PATCH_NAME, VERSION_INFO: VERSION_INFO_NAME}
 
 Encode: TypeAlias = Callable[[Tree], bytes]
 SubscribeToDefinitions: TypeAlias = Callable[[Callable[[Sequence[str]], None]], Subscription]
 """Subscribes a function to changes of definitions; it gets their names."""
 
-PAUSE_SECONDS = 0.5
-"""How long no definition has changed when the v2 document is built in advance."""
+PAUSE_SECONDS = 0.2
+"""How long after a change of definitions the v2 document is built in advance."""
 USED_SECONDS = 600.0
 """How long the v2 document is built in advance after a client has asked for it."""
 
@@ -98,12 +84,13 @@ class _Source(Struct, frozen=True):
     etag        changes when the content of the document does; known without building it
     is_shared   whether the etag says which document it is, whatever the scheme: that of a group
                 without custom kinds
+    parts       its operations
     type_of     returns the types of the kinds served now, even if a custom kind is removed later
     """
 
     etag: str
     is_shared: bool
-    operations: Callable[[], Iterable[Operation]]
+    parts: Parts
     type_of: TypeOf
 
 
@@ -138,6 +125,7 @@ class OpenAPIDocuments:
         self._scheme = scheme
         self._now = now
         self._info = {"title": "Kubernetes", "version": version}
+        self._v2_builder = V2Builder(self._info)
         self._excluded_types = frozenset(excluded_types)
         self._cache: dict[str, _CachedDocument] = {}
         self._custom: CustomKinds | None = None
@@ -149,19 +137,20 @@ class OpenAPIDocuments:
 
     def prepare_v2_after(self, subscribe: SubscribeToDefinitions, clock: Clock) -> None:
         """Build the v2 document also when definitions have changed, not only when a client waits
-        for it: PAUSE_SECONDS after the last change, if a client has asked for it recently.
-        Idempotent."""
+        for it: PAUSE_SECONDS after a change, if a client has asked for it recently. Idempotent."""
         if self._subscription is not None:
             return
 
         def prepare() -> None:
+            self._timer = None
             if self._now() - self._v2_used_at < USED_SECONDS:
                 self._preparation = asyncio.ensure_future(self._make_current_v2())
+            else:
+                self._v2_builder.clear()
 
         def on_changed(_names: Sequence[str]) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = clock.call_later(PAUSE_SECONDS, prepare)
+            if self._timer is None:
+                self._timer = clock.call_later(PAUSE_SECONDS, prepare)
 
         self._subscription = subscribe(on_changed)
 
@@ -227,67 +216,56 @@ class OpenAPIDocuments:
         code = f"{_source_hash()} {self._info} {sorted(self._excluded_types)}"
         sources: dict[str, _Source] = {}
 
-        def add(
-            path: str,
-            content: object,
-            operations: Callable[[], Iterable[Operation]],
-            *,
-            is_shared: bool = True,
-        ) -> None:
+        def add(path: str, content: object, parts: Parts, *, is_shared: bool = True) -> None:
             etag = hashlib.sha512(f"{code} {path} {content}".encode()).hexdigest().upper()
-            sources[path] = _Source(etag, is_shared, operations, type_of)
+            sources[path] = _Source(etag, is_shared, parts, type_of)
 
         for operation in ROOTS:
-            add(operation.path.strip("/"), "", functools.partial(_single, operation))
+            add(operation.path.strip("/"), "", {operation: functools.partial(_single, operation)})
         for group in scheme.groups:
             if group.name:
-                of_group = functools.partial(operations_of_group, group)
-                add(f"apis/{group.name}", group.versions, of_group)
+                part = functools.partial(operations_of_group, group)
+                add(f"apis/{group.name}", group.versions, {group.name: part})
             for version in group.group_versions:
                 path = f"apis/{version}" if version.group else f"api/{version}"
                 resources = _resources(scheme, version)
                 add(
                     path,
                     resources,
-                    functools.partial(operations, type_of, version, resources),
+                    _parts(type_of, version, resources),
                     is_shared=not any(resource.definition for resource in resources),
                 )
         return dict(sorted(sources.items()))
 
     def _make_v3(self, source: _Source) -> OpenAPIDocument:
-        all_operations = [self._with_served_types(operation) for operation in source.operations()]
-        schemas = schemas_of(self._scheme, "v3")
+        operations = [each for part in source.parts.values() for each in self._served(part)]
+        schemas, type_of = schemas_of(self._scheme, "v3"), source.type_of
+        kinds = {kind for each in operations for kind in each.kinds}
+        definitions = schemas.collect(types_of(kinds, type_of)) | undeclared_of(kinds)
         tree = {
             "openapi": "3.0.0",
             "info": self._info,
-            "paths": paths_v3(all_operations, _ref(source.type_of, schemas)),
+            "paths": paths_v3(operations, references_to(type_of, schemas)),
             "components": {
-                "schemas": _definitions(source.type_of, schemas, all_operations),
-                "securitySchemes": {"BearerToken": _BEARER},
+                "schemas": dict(sorted(definitions.items())),
+                "securitySchemes": {"BearerToken": BEARER},
             },
         }
         return self._new_document(tree, encode_v3, source.etag)
 
     def _make_v2(self, sources: Sequence[_Source]) -> OpenAPIDocument:
-        type_of = sources[0].type_of
-        all_operations = [
-            self._with_served_types(operation)
+        parts = {
+            key: functools.partial(self._served, part)
             for source in sources
-            for operation in source.operations()
-        ]
-        schemas = schemas_of(self._scheme, "v2")
-        paths = paths_v2(all_operations, _ref(type_of, schemas))
-        parameters = share_parameters(paths)
-        tree = {
-            "swagger": "2.0",
-            "info": self._info,
-            "paths": paths,
-            "definitions": _definitions(type_of, schemas, all_operations),
-            "parameters": parameters,
-            "securityDefinitions": {"BearerToken": _BEARER},
-            "security": [{"BearerToken": []}],
+            for key, part in source.parts.items()
         }
+        schemas = schemas_of(self._scheme, "v2")
+        tree = self._v2_builder.build(parts, sources[0].type_of, schemas)
         return self._new_document(tree, encode_v2)
+
+    def _served(self, part: Callable[[], Iterable[Operation]]) -> list[Operation]:
+        """Return the operations of a part without the excluded media types."""
+        return [self._with_served_types(operation) for operation in part()]
 
     def _with_served_types(self, operation: Operation) -> Operation:
         """Return the operation without the excluded media types."""
@@ -352,30 +330,15 @@ def _resources(scheme: Scheme, version: GroupVersion) -> list[Resource]:
     return [resource for resource in resources if version.version in resource.versions]
 
 
-def _ref(type_of: TypeOf, schemas: Schemas) -> Ref:
-    @functools.cache
-    def ref(kind: GroupVersionKind) -> Tree:
-        if kind == STRING:
-            return {"type": "string"}
-        name = _NAMES.get(kind)
-        return schemas.reference(name) if name else schemas.ref(type_of(kind))
-
-    return ref
-
-
-def _definitions(type_of: TypeOf, schemas: Schemas, all_operations: Iterable[Operation]) -> Tree:
-    """Return the schemas of all request and response bodies, sorted by name."""
-    kinds = {
-        kind
-        for operation in all_operations
-        for kind in (operation.body, operation.response)
-        if kind is not None
+def _parts(type_of: TypeOf, version: GroupVersion, resources: Iterable[Resource]) -> Parts:
+    """Return the operations of a group-version."""
+    parts: dict[Hashable, Callable[[], Iterable[Operation]]] = {
+        version: functools.partial(operations_of_version, type_of, version)
     }
-    undeclared = {_NAMES[kind]: UNDECLARED[_NAMES[kind]] for kind in kinds if kind in _NAMES}
-    roots: list[type[Type]] = [
-        type_of(kind) for kind in sorted(kinds) if kind not in _NAMES and kind != STRING
-    ]
-    return dict(sorted((schemas.collect(roots) | undeclared).items()))
+    for resource in resources:
+        part = functools.partial(operations_of_resource, type_of, version, resource)
+        parts[version, resource] = part
+    return parts
 
 
 def _types_of(scheme: Scheme) -> TypeOf:

@@ -79,6 +79,11 @@ class Operation(Struct, frozen=True, kw_only=True):
     consumes: tuple[str, ...] = ANY_MEDIA_TYPE
     produces: tuple[str, ...] = MEDIA
 
+    @property
+    def kinds(self) -> list[GroupVersionKind]:
+        """The kinds of the bodies of requests and responses."""
+        return [self.response] if self.body is None else [self.body, self.response]
+
 
 class _Verb(Struct, frozen=True):
     """How a verb appears in the documents.
@@ -233,10 +238,8 @@ class _VersionPaths(Struct, frozen=True):
         return f"{friendly_name(self.version.group)}_{self.version.version}"
 
 
-def operations(
-    type_of: TypeOf, version: GroupVersion, resources: Iterable[Resource]
-) -> Iterator[Operation]:
-    """Yield every operation of a group-version."""
+def operations_of_version(type_of: TypeOf, version: GroupVersion) -> Iterator[Operation]:
+    """Yield the operation of the root path of a group-version."""
     version_paths = _VersionPaths(type_of, version)
     yield Operation(
         path=f"{version_paths.root}/",
@@ -247,13 +250,19 @@ def operations(
         response=GroupVersionKind(META, "v1", "APIResourceList"),
         consumes=MEDIA,
     )
-    for resource in resources:
-        yield from _resource_operations(version_paths, resource)
-        for subresource in resource.subresources:
-            if subresource.kind is not None and subresource.kind.kind.endswith("Options"):
-                yield from _connect_operations(version_paths, resource, subresource)
-            else:
-                yield from _subresource_operations(version_paths, resource, subresource)
+
+
+def operations_of_resource(
+    type_of: TypeOf, version: GroupVersion, resource: Resource
+) -> Iterator[Operation]:
+    """Yield every operation of a resource and of its subresources."""
+    version_paths = _VersionPaths(type_of, version)
+    yield from _resource_operations(version_paths, resource)
+    for subresource in resource.subresources:
+        if subresource.kind is not None and subresource.kind.kind.endswith("Options"):
+            yield from _connect_operations(version_paths, resource, subresource)
+        else:
+            yield from _subresource_operations(version_paths, resource, subresource)
 
 
 def _resource_operations(version_paths: _VersionPaths, resource: Resource) -> Iterator[Operation]:

@@ -1,26 +1,24 @@
 """Builds the `paths` of OpenAPI v3 and v2 documents. Knows schemas by reference only.
 
-Parameters that all operations of a path share are listed once for the path; in v2, parameters that
-several paths share are listed once for the document. Mirrors the builders of kube-openapi.
+Parameters that all operations of a path share are listed once for the path. Mirrors the builders of
+kube-openapi.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
 
-import orjson
-
-from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.discovery.openapi_operations import Operation, Parameter
+from kapiserver.apiserver.discovery.openapi_schemas import Ref
 
-Ref: TypeAlias = Callable[[GroupVersionKind], Tree]
-"""Returns a reference to the schema of a kind."""
-
+BEARER = {
+    "description": "A token in the Authorization header.",
+    "type": "apiKey",
+    "name": "authorization",
+    "in": "header",
+}
+"""How clients authenticate, in either version."""
 _CODES = {200: "OK", 201: "Created", 202: "Accepted", 401: "Unauthorized"}
 
 
@@ -30,7 +28,7 @@ def paths_v3(all_operations: Iterable[Operation], ref: Ref) -> Tree:
 
 
 def paths_v2(all_operations: Iterable[Operation], ref: Ref) -> Tree:
-    """Return the `paths` of a Swagger 2.0 document; call `share_parameters` with them."""
+    """Return the `paths` of a Swagger 2.0 document, before its paths share parameters."""
     return _paths(all_operations, ref, _operation_v2, _parameter_v2)
 
 
@@ -109,37 +107,6 @@ def _operation_v2(operation: Operation, shared: tuple[Parameter, ...], ref: Ref)
 
 def _parameter_v2(parameter: Parameter) -> Tree:
     return {"uniqueItems": True, "type": parameter.type} | _parameter_head(parameter)
-
-
-def share_parameters(paths: Tree) -> Tree:
-    """Replace parameters that occur more than once in v2 `paths` by references, and return the
-    `parameters` of the document."""
-    parameter_lists = [
-        holder["parameters"]
-        for item in paths.values()
-        for holder in (item, *(value for key, value in item.items() if key != "parameters"))
-        if "parameters" in holder
-    ]
-    texts = [
-        [orjson.dumps(parameter) for parameter in parameters] for parameters in parameter_lists
-    ]
-    counts = Counter(text for parameters in texts for text in parameters)
-    shared: Tree = {}
-    names: dict[bytes, str] = {}
-    for text in sorted(text for text, count in counts.items() if count > 1):
-        parameter = orjson.loads(text)
-        name = f"{parameter['name']}-{_short_hash(text)}"
-        shared[name], names[text] = parameter, name
-    for parameters, list_texts in zip(parameter_lists, texts, strict=True):
-        parameters[:] = [
-            {"$ref": f"#/parameters/{names[text]}"} if text in names else parameter
-            for parameter, text in zip(parameters, list_texts, strict=True)
-        ]
-    return dict(sorted(shared.items()))
-
-
-def _short_hash(text: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha224(text).digest()[:6]).decode()
 
 
 def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:

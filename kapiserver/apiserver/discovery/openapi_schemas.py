@@ -6,9 +6,10 @@ kube-openapi's definitions of k8s.io/api.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeGuard
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 from msgspec import Struct
 
@@ -30,8 +31,11 @@ from kapiserver.api.types import (
 )
 from kapiserver.apiserver.discovery import openapi_custom
 from kapiserver.apiserver.discovery.openapi_descriptions import TYPE_META
+from kapiserver.apiserver.discovery.openapi_operations import PATCH, STRING, VERSION_INFO, TypeOf
 
 Dialect = Literal["v2", "v3"]
+Ref: TypeAlias = Callable[[GroupVersionKind], Tree]
+"""Returns a reference to the schema of a kind."""
 
 _PREFIX = {"v3": "#/components/schemas/", "v2": "#/definitions/"}
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -90,8 +94,6 @@ _UNIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Union types: the discriminator field ("" without one) and the member fields."""
 
-PATCH = f"{_META}.Patch"
-VERSION_INFO = "io.k8s.apimachinery.pkg.version.Info"
 _INFO_FIELDS = (
     "major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion",
     "compiler", "platform",
@@ -99,24 +101,30 @@ _INFO_FIELDS = (
 _INFO_OPTIONAL = (
     "emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor",
 )  # fmt: skip
-UNDECLARED: Mapping[str, Tree] = {
-    PATCH: {
-        "description": (
-            "A patch of an object. The Content-Type of the request names its form: JSON patch, "
-            "JSON merge patch, strategic merge patch or server-side apply."
-        ),
-        "type": "object",
-    },
-    VERSION_INFO: {
-        "description": "The Kubernetes version that the server implements.",
-        "type": "object",
-        "required": list(_INFO_FIELDS),
-        "properties": {
-            name: {"type": "string"} for name in sorted((*_INFO_FIELDS, *_INFO_OPTIONAL))
+_UNDECLARED: Mapping[GroupVersionKind, tuple[str, Tree]] = {
+    PATCH: (
+        f"{_META}.Patch",
+        {
+            "description": (
+                "A patch of an object. The Content-Type of the request names its form: JSON patch, "
+                "JSON merge patch, strategic merge patch or server-side apply."
+            ),
+            "type": "object",
         },
-    },
+    ),
+    VERSION_INFO: (
+        "io.k8s.apimachinery.pkg.version.Info",
+        {
+            "description": "The Kubernetes version that the server implements.",
+            "type": "object",
+            "required": list(_INFO_FIELDS),
+            "properties": {
+                name: {"type": "string"} for name in sorted((*_INFO_FIELDS, *_INFO_OPTIONAL))
+            },
+        },
+    ),
 }
-"""Schemas of kinds without a declared type."""
+"""The names of kinds without a declared type, and their schemas."""
 
 
 class Schemas(Struct, frozen=True):
@@ -145,20 +153,20 @@ class Schemas(Struct, frozen=True):
         while queue:
             type_ = queue.popleft()
             name = schema_name(type_)
-            if name in schemas:
-                continue
-            if issubclass(type_, ScalarType):
-                schemas[name] = self._scalar_schema(type_)
-                continue
-            if issubclass(type_, CustomKind):
-                schemas[name] = openapi_custom.object_schema(type_.version, self.ref, self.dialect)
-            elif issubclass(type_, CustomList):
-                schemas[name] = openapi_custom.list_schema(type_.version, self.ref, self.dialect)
-                queue.append(type_.version.type)
-            else:
-                schemas[name] = self._object_schema(type_)
-            queue.extend(_referenced_types(type_))
+            if name not in schemas:
+                schemas[name] = self.schema(type_)
+                queue.extend(referenced_types(type_))
         return schemas
+
+    def schema(self, type_: type[Type]) -> Tree:
+        """Return the schema of a type."""
+        if issubclass(type_, ScalarType):
+            return self._scalar_schema(type_)
+        if issubclass(type_, CustomKind):
+            return openapi_custom.object_schema(type_.version, self.ref, self.dialect)
+        if issubclass(type_, CustomList):
+            return openapi_custom.list_schema(type_.version, self.ref, self.dialect)
+        return self._object_schema(type_)
 
     def _scalar_schema(self, type_: type[ScalarType]) -> Tree:
         schema = dict(type_.openapi)
@@ -300,9 +308,35 @@ def _with_description(text: str, schema: Tree) -> Tree:
     return {"description": text, **schema} if text else schema
 
 
-def _referenced_types(type_: type[Type]) -> list[type[Type]]:
-    """Return the types that the fields of a type refer to."""
-    types = []
+def references_to(type_of: TypeOf, schemas: Schemas) -> Ref:
+    """Return the function that refers to the schema of a kind."""
+
+    @functools.cache
+    def ref(kind: GroupVersionKind) -> Tree:
+        if kind == STRING:
+            return {"type": "string"}
+        if kind in _UNDECLARED:
+            return schemas.reference(_UNDECLARED[kind][0])
+        return schemas.ref(type_of(kind))
+
+    return ref
+
+
+def undeclared_of(kinds: Iterable[GroupVersionKind]) -> Tree:
+    """Return the schemas of those kinds that have no declared type, by name."""
+    return dict(_UNDECLARED[kind] for kind in kinds if kind in _UNDECLARED)
+
+
+def types_of(kinds: Iterable[GroupVersionKind], type_of: TypeOf) -> list[type[Type]]:
+    """Return the types of those kinds that have one, in the order of the kinds."""
+    return [type_of(kind) for kind in sorted(kinds) if kind not in _UNDECLARED and kind != STRING]
+
+
+def referenced_types(type_: type[Type]) -> list[type[Type]]:
+    """Return the types that the fields of a type, or the items of a list, refer to."""
+    if issubclass(type_, ScalarType):
+        return []
+    types: list[type[Type]] = [type_.version.type] if issubclass(type_, CustomList) else []
     for flat in type_.flat_fields():
         shape: Any = flat.field.shape
         while isinstance(shape, ListOf | MapOf):

@@ -12,6 +12,7 @@ cluster of the same name.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -61,6 +62,10 @@ PAGE = 100
 """Rows that are read and deleted in one step."""
 CLOSED_SECONDS = 5.0
 """The time in which every server of a shared store has closed a deleted cluster."""
+WAKE_RETRY_SECONDS = 10.0
+"""Pause before a cluster is opened again that has work and could not be opened."""
+
+_log = logging.getLogger(__name__)
 
 
 class ClusterSpace(Struct, frozen=True, kw_only=True):
@@ -285,9 +290,10 @@ class ClusterController(Controller[str]):
             return
         with suppress(ValueError):  # somebody has written the status
             due = datetime.fromisoformat(record.wake_time).timestamp()
-            self._wakes[record.uid] = self.clock.call_later(
-                max(0, due - self.clock.now()), lambda: self._wake(record)
-            )
+            self._wake_after(max(0, due - self.clock.now()), record)
+
+    def _wake_after(self, seconds: float, record: ClusterRecord) -> None:
+        self._wakes[record.uid] = self.clock.call_later(seconds, lambda: self._wake(record))
 
     def _end_wake(self, record: ClusterRecord) -> None:
         timer = self._wakes.pop(record.uid, None)
@@ -297,7 +303,22 @@ class ClusterController(Controller[str]):
     def _wake(self, record: ClusterRecord) -> None:
         del self._wakes[record.uid]
         if record.uid not in self._open_clusters:
-            self._tasks.start(self._open_clusters.wake(record))
+            self._tasks.start(self.wake(record))
+
+    async def wake(self, record: ClusterRecord) -> None:
+        """Open a cluster so that its controllers work, now or when that is possible."""
+        try:
+            await self._open_clusters.wake(record)
+        except Exception as error:
+            _log.warning("cluster %s has work and cannot be opened yet: %s", record.name, error)
+            self.wake_later(record)
+
+    def wake_later(self, record: ClusterRecord) -> None:
+        """Open a cluster after a pause, unless it is deleted."""
+        newest = self.records.get(record.name)
+        if newest is not None and newest.uid == record.uid:
+            self._end_wake(record)
+            self._wake_after(WAKE_RETRY_SECONDS, record)
 
     async def on_rest(self, cluster: ClusterRecord, due: float | None) -> None:
         """Write into the status when the controllers of a cluster that closes have work next."""

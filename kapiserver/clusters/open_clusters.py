@@ -158,13 +158,10 @@ class OpenClusters:
         return Use(running, place.seats, lambda: self._end_use(place))
 
     async def wake(self, record: ClusterRecord) -> None:
-        """Open a cluster so that its controllers work. An error is logged."""
-        try:
-            use = await self.use(record)
-            use.running.start_controllers()
-            use.end()
-        except Exception as error:
-            _log.warning("cluster %s cannot be woken: %s", record.name, error)
+        """Open a cluster so that its controllers work. Raises as `use`."""
+        use = await self.use(record)
+        use.running.start_controllers()
+        use.end()
 
     async def close(self, uid: str, reason: str) -> None:
         """Close a cluster, whatever uses it; return when it is closed. Idempotent. `reason` is one

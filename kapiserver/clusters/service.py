@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from msgspec import Struct
 
-from kapiserver.api.resource_client import Client, ResourceClient
+from kapiserver.api.resource_client import Client, ResourceClient, StatusError
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.configuration_files import BadConfiguration
@@ -287,18 +287,25 @@ class LogicalClusters:
         for row in rows:
             record = records.get(row.key.removeprefix(self._marks))
             if record is not None and record.is_open_to_requests:
-                await self._open_clusters.wake(record)
+                await self._running_controller.wake(record)
 
     def _max_objects(self, record: ClusterRecord) -> int | None:
         """Return the quota of a cluster as it is now."""
         return (self._newest(record) or record).max_objects
 
     async def _on_rest(self, record: ClusterRecord, due: float | None) -> None:
-        await self._running_controller.on_rest(record, due)
-        mark = (await self.store.get(self._mark_of(record))).item
-        if mark is not None:
-            with suppress(Conflict):  # another server has deleted it
+        """Write when a cluster that closes has work next. If the store does not take that, the
+        cluster is opened again, and rests later."""
+        try:
+            await self._running_controller.on_rest(record, due)
+            mark = (await self.store.get(self._mark_of(record))).item
+            if mark is not None:
                 await self.store.delete(mark.key, expected=mark.revision)
+        except Conflict:
+            pass  # another server has deleted the mark
+        except (StorageError, StatusError) as error:
+            _log.warning("cluster %s rests, and may have work: %s", record.name, error)
+            self._running_controller.wake_later(record)
 
     # The interface for programs.
 

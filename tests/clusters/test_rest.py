@@ -1,92 +1,20 @@
-"""When logical clusters open, rest and wake. The test moves the time."""
+"""When logical clusters open and rest. The test moves the time."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from datetime import datetime
 
-import httpx
 import pytest
 
 from kapiserver.api.resource_client import StatusError
-from kapiserver.apiserver.config import Config
-from kapiserver.app import serve
-from kapiserver.client import Client, Resource
-from kapiserver.clusters.service import AdministratorAccess, LogicalClusters
-from kapiserver.parts import Parts
-from kapiserver.storage.errors import OutcomeUnknown
-from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.sqlite.admin import backup
-from tests.clock import ManualClock
+from kapiserver.clusters.service import AdministratorAccess
+from tests.clusters.restkit import IDLE, START, Served, create, eventually, maps, serving
 from tests.clusters.test_clusters import WIDGETS
 
 DEFINITIONS = ("apiextensions.k8s.io/v1", "customresourcedefinitions")
-IDLE = 300.0
-STEP = 10.0
-START = datetime(2026, 1, 1, 12, 10, tzinfo=UTC).timestamp()
-
-
-class Served:
-    """A server with logical clusters whose clock the test moves."""
-
-    def __init__(self, url: str, clusters: LogicalClusters, clock: ManualClock) -> None:
-        self.url = url
-        self.clusters = clusters
-        self.clock = clock
-
-    def client(self, access: AdministratorAccess) -> Client:
-        """Return a client of a cluster, which has to be entered."""
-        return Client(access.url, token=access.token)
-
-    def http(self, access: AdministratorAccess | None = None) -> httpx.AsyncClient:
-        """Return an HTTP client of a cluster, or of the server, which has to be entered."""
-        headers = {} if access is None else {"Authorization": f"Bearer {access.token}"}
-        url = self.url if access is None else access.url
-        return httpx.AsyncClient(base_url=f"{url}/", headers=headers, timeout=30)
-
-    async def status(self, name: str) -> Any:
-        """Return the status of a Cluster."""
-        async with Client(self.url) as client:
-            resource = client.resource("clusters.kapiserver.dev/v1", "clusters")
-            return (await resource.get(name))["status"]
-
-    async def pass_time(self, seconds: float) -> None:
-        """Let time pass, in steps, between which controllers do their work."""
-        for _ in range(int(seconds // STEP)):
-            self.clock.advance(STEP)
-            await asyncio.sleep(0)
-            await eventually(lambda: self.clusters.is_settled)
-
-
-@asynccontextmanager
-async def serving(**settings: Any) -> AsyncIterator[Served]:
-    clock = ManualClock(START)
-    defaults = {"secure_port": None, "insecure_port": 0, "enable_logical_clusters": True}
-    async with serve(Config.of(**defaults | settings), Parts(clock=clock)) as running:
-        assert running.clusters is not None
-        yield Served(running.url, running.clusters, clock)
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, which other tasks bring about."""
-    async with asyncio.timeout(30):
-        await asyncio.sleep(0)
-        while not condition():  # noqa: ASYNC110 - there is no event for all that the tests wait for
-            await asyncio.sleep(0.001)
-
-
-def maps(client: Client) -> Resource:
-    return client.resource("v1", "configmaps", namespace="default")
-
-
-async def create(client: Client, name: str) -> None:
-    await maps(client).create({"metadata": {"name": name}})
 
 
 def test_a_cluster_opens_and_rests() -> None:
@@ -133,46 +61,6 @@ def test_a_watch_keeps_a_cluster_open() -> None:
                 await watch.aclose()
             await served.pass_time(2 * IDLE)
             await eventually(lambda: served.clusters.open_count == 0)
-
-    asyncio.run(run())
-
-
-def test_the_clock_wakes_a_cluster() -> None:
-    """A cluster with a CronJob rests until the next run; the time is in its status."""
-    cron_job = {
-        "metadata": {"name": "hourly"},
-        "spec": {
-            "schedule": "0 * * * *",
-            "jobTemplate": {
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "restartPolicy": "Never",
-                            "containers": [{"name": "c", "image": "i"}],
-                        }
-                    }
-                }
-            },
-        },
-    }
-
-    async def run() -> None:
-        async with serving(controllers=("*", "cronjob-controller")) as served:
-            access = await served.clusters.create("a")
-            async with served.client(access) as client:
-                crons = client.resource("batch/v1", "cronjobs", namespace="default")
-                await crons.create(cron_job)
-            await served.pass_time(2 * IDLE)
-            await eventually(lambda: served.clusters.open_count == 0)
-            wake_time = (await served.status("a"))["wakeTime"]
-            assert wake_time == "2026-01-01T13:00:01Z"
-            served.clock.advance(datetime.fromisoformat(wake_time).timestamp() - served.clock.now())
-            await eventually(lambda: served.clusters.open_count == 1)
-            async with served.client(access) as client:
-                jobs = client.resource("batch/v1", "jobs", namespace="default")
-                async with asyncio.timeout(30):
-                    while not (await jobs.list())["items"]:
-                        pass
 
     asyncio.run(run())
 
@@ -267,61 +155,6 @@ def test_a_cluster_that_is_deleted_while_it_opens() -> None:
                 (result,) = await asyncio.gather(request, return_exceptions=True)
                 assert isinstance(result, dict) or result.code in (404, 503)
             assert served.clusters.open_count == 0
-
-    asyncio.run(run())
-
-
-@pytest.mark.slow
-def test_a_killed_server(tmp_path: Path) -> None:
-    """The next server opens the clusters that were open when a server was killed, and no other
-    one; when they rest, nothing says so any more."""
-
-    async def run() -> None:
-        store = tmp_path / "store.db"
-        async with serving(storage=f"sqlite:{store}") as served:
-            one, two = await served.clusters.create("a"), await served.clusters.create("b")
-            for access in (one, two):
-                async with served.client(access) as client:
-                    await create(client, "x")
-                await eventually(lambda: served.clusters.is_settled)
-                if access is one:
-                    await served.pass_time(2 * IDLE)
-                    await eventually(lambda: served.clusters.open_count == 0)
-            backup(store, tmp_path / "killed.db", lambda *_: None)
-        async with serving(storage=f"sqlite:{tmp_path / 'killed.db'}") as served:
-            await eventually(lambda: served.clusters.is_open("b"))
-            assert not served.clusters.is_open("a")
-            async with asyncio.timeout(30):
-                while served.clusters.open_count:
-                    await served.pass_time(IDLE)
-            assert (await served.clusters.store.range("/registry-clusters/open/")).items == []
-
-    asyncio.run(run())
-
-
-def test_a_store_that_fails_at_the_start_of_controllers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Controllers start, though the store did not answer when a cluster had just opened."""
-
-    async def run() -> None:
-        async with serving() as served:
-            access = await served.clusters.create("a")
-            store, failures = served.clusters.store, []
-            create_row = store.create
-
-            async def fail_once(key: str, value: bytes, *, ttl: int = 0) -> Revision:
-                if key.startswith("/registry-clusters/open/") and not failures:
-                    failures.append(key)
-                    raise OutcomeUnknown("the store has ended the connection")
-                return await create_row(key, value, ttl=ttl)
-
-            monkeypatch.setattr(store, "create", fail_once)
-            async with served.client(access) as client:
-                await client.resource("v1", "namespaces").create({"metadata": {"name": "n"}})
-                await eventually(lambda: bool(failures))
-                assert not served.clusters.is_settled
-                await served.pass_time(STEP)
-                accounts = client.resource("v1", "serviceaccounts", namespace="n")
-                assert (await accounts.list())["items"]
 
     asyncio.run(run())
 

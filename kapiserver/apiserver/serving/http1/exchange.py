@@ -6,7 +6,6 @@ Watch frames go through `serving/stream_sink.py`. Knows no Kubernetes.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import cast
@@ -50,9 +49,20 @@ class HttpExchange(Struct, eq=False):
 
     def make_request(self, user: User) -> Request:
         """Return the request as filters and handlers see it."""
-        connection = self._connection
-        open_sink = functools.partial(_open_sink, connection, self._head)
-        return request_from(self._head, connection, user, open_sink)
+        return request_from(self._head, self._connection, user, self._open_sink)
+
+    def _open_sink(self) -> StreamSink:
+        """Open a stream to the client. Raises ConnectionResetError, BadRequest."""
+        connection, head = self._connection, self._head
+        if connection.transport is None:
+            raise ConnectionResetError
+        transport, drain = connection.transport, connection.wait_writable
+        if is_handshake(head.method, head.headers):
+            key, protocol = head.headers["Sec-WebSocket-Key"], watch_subprotocol(head.headers)
+            connection.stream = WebSocketSink(transport, drain, key=key, protocol=protocol)
+        else:
+            connection.stream = StreamSink(transport, drain, chunked=head.is_http_1_1)
+        return connection.stream
 
     def respond(
         self, response: AnyResponse, *, is_last: bool
@@ -185,18 +195,6 @@ class HttpExchange(Struct, eq=False):
         if self._connection.is_writing_paused:
             async with asyncio.timeout(SLOW_CLIENT_SECONDS):
                 await self._connection.wait_writable()
-
-
-def _open_sink(connection: Connection, head: RequestHead) -> StreamSink:
-    if connection.transport is None:
-        raise ConnectionResetError
-    transport, drain = connection.transport, connection.wait_writable
-    if is_handshake(head.method, head.headers):
-        key, protocol = head.headers["Sec-WebSocket-Key"], watch_subprotocol(head.headers)
-        connection.stream = WebSocketSink(transport, drain, key=key, protocol=protocol)
-    else:
-        connection.stream = StreamSink(transport, drain, chunked=head.is_http_1_1)
-    return connection.stream
 
 
 def watch_subprotocol(headers: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.accessors import is_terminating, name_of, namespace_of, uid_of, value_at
-from kapiserver.api.core.pod_references import claim_names
+from kapiserver.api.core.pods.references import claim_names
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext

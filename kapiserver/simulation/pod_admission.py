@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kapiserver.api.accessors import generation_of, labels_of, name_of, value_at
-from kapiserver.api.core.node_affinity import required_affinity
-from kapiserver.api.core.tolerations import tolerates
+from kapiserver.api.core.pods.node_affinity import required_affinity
+from kapiserver.api.core.pods.tolerations import tolerates
 from kapiserver.api.types import Tree
 from kapiserver.simulation.pod_resize import with_present_resources
 from kapiserver.simulation.scheduler.pod_info import PodInfo

@@ -17,7 +17,7 @@ from decimal import Decimal
 import orjson
 
 from kapiserver.api.accessors import generation_of, value_at
-from kapiserver.api.core.pod_requests import amounts_of
+from kapiserver.api.core.pods.requests import amounts_of
 from kapiserver.api.quantity import Amount
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.conditions import find_condition

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kapiserver.api.core.images import tag_of
+from kapiserver.api.core.pods.images import tag_of
 from kapiserver.api.defaulting import compile_defaults
 from kapiserver.api.types import Kind, Type, field, int32
 from tests.objects import AUTOSCALER, DEPLOYMENT, POD, SERVICE, changed, defaulted

@@ -39,7 +39,7 @@ from kapiserver.api.cel import cel_types as cel
 from kapiserver.api.cel.program import CompileError, Program, compile_expression
 from kapiserver.api.certificates import keys, pem
 from kapiserver.api.columns import age_of
-from kapiserver.api.core import images
+from kapiserver.api.core.pods import images
 from kapiserver.api.errors import BadObject, PatchFailed, Path
 from kapiserver.api.group import GroupVersion, GroupVersionKind, sort_versions
 from kapiserver.api.patches import json_patch

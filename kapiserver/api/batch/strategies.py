@@ -20,8 +20,9 @@ from kapiserver.api.batch.validation.jobs import (
     validate_job,
     validate_job_update,
 )
-from kapiserver.api.core import pod_warnings, warnings
-from kapiserver.api.core.disabled_fields import drop_disabled_template_fields
+from kapiserver.api.core import warnings
+from kapiserver.api.core.pods.disabled_fields import drop_disabled_template_fields
+from kapiserver.api.core.pods.warnings import warnings_for_pod
 from kapiserver.api.core.v1 import PodTemplateSpec
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
@@ -119,7 +120,7 @@ def warnings_for_job_spec(spec: Tree, path: Path) -> list[str]:
         )
     return [
         *messages,
-        *pod_warnings.warnings_for_pod(spec.get("template") or {}, path / "template"),
+        *warnings_for_pod(spec.get("template") or {}, path / "template"),
     ]
 
 

@@ -23,7 +23,7 @@ from kapiserver.api.columns import (
     text,
 )
 from kapiserver.api.core.controller_columns import CONTROLLER_COLUMNS
-from kapiserver.api.core.pod_columns import POD_COLUMNS
+from kapiserver.api.core.pods.columns import POD_COLUMNS
 from kapiserver.api.core.volume_columns import CLAIM_COLUMNS, VOLUME_COLUMNS
 from kapiserver.api.types import Tree
 

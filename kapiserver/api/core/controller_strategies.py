@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kapiserver.api.accessors import generation_of, value_at
-from kapiserver.api.core import pod_warnings, warnings
+from kapiserver.api.core import warnings
 from kapiserver.api.core.declarative_rules import REPLICATION_CONTROLLER
-from kapiserver.api.core.disabled_fields import drop_disabled_template_fields
+from kapiserver.api.core.pods.disabled_fields import drop_disabled_template_fields
+from kapiserver.api.core.pods.warnings import warnings_for_pod
 from kapiserver.api.core.validation.controllers import validate_replica_status
 from kapiserver.api.core.validation.replication_controllers import (
     validate_pod_template_object,
@@ -39,7 +40,7 @@ class PodTemplateStrategy(GenerationStrategy):
         return self.validate(new)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(pod_warnings.warnings_for_pod(new.get("template") or {}, Path("template")))
+        return list(warnings_for_pod(new.get("template") or {}, Path("template")))
 
 
 class TemplateStrategy(SpecStrategy):
@@ -57,7 +58,7 @@ class TemplateStrategy(SpecStrategy):
         if old is not None and generation_of(new) == generation_of(old):
             return []
         template = value_at(new, "spec", "template") or {}
-        template_warnings = list(pod_warnings.warnings_for_pod(template, _TEMPLATE))
+        template_warnings = list(warnings_for_pod(template, _TEMPLATE))
         return (
             template_warnings
             if old is not None

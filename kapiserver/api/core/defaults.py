@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from kapiserver.api.core import v1
-from kapiserver.api.core.images import tag_of
-from kapiserver.api.core.pod_requests import (
+from kapiserver.api.core.pods.images import tag_of
+from kapiserver.api.core.pods.requests import (
     HUGEPAGES_PREFIX,
     amounts_of,
     container_resources,

@@ -13,9 +13,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from kapiserver.api.accessors import annotations_of, metadata_of, value_at
-from kapiserver.api.core.affinity import affinity_terms
-from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of, pod_resources
-from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.core.pods.pod_affinity import affinity_terms
+from kapiserver.api.core.pods.quality_of_service import quality_of_service
+from kapiserver.api.core.pods.requests import Amounts, add_amounts, amounts_of, pod_resources
 from kapiserver.api.core.validation.resources import is_native
 from kapiserver.api.errors import BadObject
 from kapiserver.api.group import Resource

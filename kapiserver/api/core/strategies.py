@@ -151,7 +151,7 @@ STRATEGY_MODULES = {
     "nodes": "node_strategies",
     "persistentvolumeclaims": "volume_strategies",
     "persistentvolumes": "volume_strategies",
-    "pods": "pod_strategies",
+    "pods": "pods.strategies",
     "podtemplates": "controller_strategies",
     "replicationcontrollers": "controller_strategies",
     "resourcequotas": "quota_strategies",

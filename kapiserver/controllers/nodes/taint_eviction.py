@@ -24,7 +24,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.core.tolerations import tolerates
+from kapiserver.api.core.pods.tolerations import tolerates
 from kapiserver.api.group import CORE
 from kapiserver.api.resource_client import STRATEGIC_MERGE_PATCH
 from kapiserver.api.types import Tree

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 
 from kapiserver.api.accessors import is_terminating, value_at
-from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
+from kapiserver.api.core.pods.requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
     ZERO,
     is_in_scopes,

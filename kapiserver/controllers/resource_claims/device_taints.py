@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kapiserver.api.accessors import is_terminating, value_at
-from kapiserver.api.core.tolerations import tolerates
+from kapiserver.api.core.pods.tolerations import tolerates
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext

@@ -18,7 +18,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.core.node_affinity import SelectableNode, term_matches
+from kapiserver.api.core.pods.node_affinity import SelectableNode, term_matches
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree

@@ -19,7 +19,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.core.pod_references import claim_names
+from kapiserver.api.core.pods.references import claim_names
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree

@@ -15,7 +15,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
-from kapiserver.api.core.pod_references import claim_names
+from kapiserver.api.core.pods.references import claim_names
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.affinity_terms import PodAffinity, pod_affinity_of
 from kapiserver.simulation.scheduler.host_ports import HostPort, host_ports_of

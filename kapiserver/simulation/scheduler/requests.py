@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.core.pod_requests import Amounts, amounts_of, pod_resources
+from kapiserver.api.core.pods.requests import Amounts, amounts_of, pod_resources
 from kapiserver.api.types import Tree
 
 Quantities: TypeAlias = dict[str, int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.core.pod_references import claim_names
+from kapiserver.api.core.pods.references import claim_names
 from kapiserver.api.group import CORE
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_handlers import field_value, for_object

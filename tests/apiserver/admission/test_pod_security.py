@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kapiserver.api.core.pod_security import LATEST, violations
+from kapiserver.api.core.pods.security import LATEST, violations
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 WARN = "pod-security.kubernetes.io/warn"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.accessors import annotations_of, value_at
-from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.core.pods.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.pod_annotations import MIRROR
 from kapiserver.api.core.validation.pods import validate_pod_metadata_and_spec
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid

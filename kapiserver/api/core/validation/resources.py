@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from kapiserver.api import names
-from kapiserver.api.core.pod_requests import container_resources
+from kapiserver.api.core.pods.requests import container_resources
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import (
     FieldError,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.core.pod_references import claim_names
+from kapiserver.api.core.pods.references import claim_names
 from kapiserver.api.go_format import quote
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree

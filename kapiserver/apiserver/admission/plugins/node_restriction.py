@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from kapiserver.api.accessors import copy_tree, metadata_of, name_of, uid_of, value_at
 from kapiserver.api.certificates import pem
-from kapiserver.api.core.pod_references import (
+from kapiserver.api.core.pods.references import (
     MIRROR,
     config_map_names,
     is_mirror,

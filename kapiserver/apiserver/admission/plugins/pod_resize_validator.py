@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from kapiserver.api.accessors import labels_of, name_of, value_at
-from kapiserver.api.core.pod_requests import amounts_of, pod_resources
+from kapiserver.api.core.pods.requests import amounts_of, pod_resources
 from kapiserver.api.go_format import quote
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.nodes import node_of_changed_pod

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.api.accessors import annotations_of, labels_of, metadata_of, name_of, value_at
-from kapiserver.api.core.pod_security import LATEST, Violation
-from kapiserver.api.core.pod_security_policy import Policy, Standard, describe_policy, policy_of
+from kapiserver.api.core.pods.security import LATEST, Violation
+from kapiserver.api.core.pods.security_policy import Policy, Standard, describe_policy, policy_of
 from kapiserver.api.errors import FieldError, InvalidObject
 from kapiserver.api.group import CORE
 from kapiserver.api.releases import NEWEST_MINOR

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct, field
 
 from kapiserver.api import names, types
-from kapiserver.api.core.pod_security_policy import (
+from kapiserver.api.core.pods.security_policy import (
     MODES,
     Policy,
     Standard,

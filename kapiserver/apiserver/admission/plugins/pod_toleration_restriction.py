@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from kapiserver.api.accessors import annotations_of
 from kapiserver.api.core import v1
-from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.core.pods.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.scheduling import validate_tolerations
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.group import GroupVersionKind

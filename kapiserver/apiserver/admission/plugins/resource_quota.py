@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kapiserver.api.accessors import name_of, value_at
-from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
+from kapiserver.api.core.pods.requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
     added_usage,
     is_in_scopes,

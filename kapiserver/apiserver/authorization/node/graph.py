@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from kapiserver.api.accessors import name_of, namespace_of, value_at
-from kapiserver.api.core.pod_references import (
+from kapiserver.api.core.pods.references import (
     claim_names,
     config_map_names,
     is_mirror,

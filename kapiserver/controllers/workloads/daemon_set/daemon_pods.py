@@ -18,8 +18,8 @@ from kapiserver.api.accessors import (
     name_of,
     value_at,
 )
-from kapiserver.api.core.node_affinity import REQUIRED, required_affinity
-from kapiserver.api.core.tolerations import tolerates
+from kapiserver.api.core.pods.node_affinity import REQUIRED, required_affinity
+from kapiserver.api.core.pods.tolerations import tolerates
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.pod_control import pod_from_template
 from kapiserver.controllers.workloads.pods import node_of

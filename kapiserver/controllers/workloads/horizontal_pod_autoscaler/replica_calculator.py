@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from kapiserver.api.accessors import is_terminating, name_of, value_at
-from kapiserver.api.core.pod_requests import is_pod_level, pod_resources
+from kapiserver.api.core.pods.requests import is_pod_level, pod_resources
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 from kapiserver.controllers.workloads.conditions import find_condition

@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kapiserver.api.accessors import annotations_of, name_of, namespace_of, value_at
-from kapiserver.api.core.node_affinity import SelectableNode
+from kapiserver.api.core.pods.node_affinity import SelectableNode
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.devices.budget import Budget
 from kapiserver.simulation.scheduler.devices.capacity import Consumption, consumption, has_room

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kapiserver.api.core.node_affinity import SelectableNode
+from kapiserver.api.core.pods.node_affinity import SelectableNode
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.devices.slices import Device, PoolID, Slice, Slices
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.cel.frames import EVALUATION_ERRORS
 from kapiserver.api.cel.program import CompileError
-from kapiserver.api.core.node_affinity import SelectableNode, term_matches
+from kapiserver.api.core.pods.node_affinity import SelectableNode, term_matches
 from kapiserver.api.resource.device_selectors import MAX_COST, compile_selector, device_variable
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.devices.budget import Budget

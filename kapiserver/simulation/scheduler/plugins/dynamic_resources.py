@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.core.node_affinity import term_matches
+from kapiserver.api.core.pods.node_affinity import term_matches
 from kapiserver.api.types import Tree
 from kapiserver.controllers.resource_claims.pod_claims import (
     ClaimProblem,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kapiserver.api.accessors import value_at
-from kapiserver.api.core.node_affinity import REQUIRED, required_affinity, term_matches
+from kapiserver.api.core.pods.node_affinity import REQUIRED, required_affinity, term_matches
 from kapiserver.simulation.scheduler.plugins.normalize import normalized
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.pod_info import PodInfo

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from kapiserver.api.core.node_affinity import required_affinity
+from kapiserver.api.core.pods.node_affinity import required_affinity
 from kapiserver.simulation.scheduler.plugins.normalize import inverted
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection
 from kapiserver.simulation.scheduler.plugins.taint_toleration import has_untolerated_taint

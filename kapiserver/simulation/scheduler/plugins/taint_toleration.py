@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kapiserver.api.core.tolerations import tolerates
+from kapiserver.api.core.pods.tolerations import tolerates
 from kapiserver.api.types import Tree
 from kapiserver.simulation.scheduler.plugins.normalize import normalized
 from kapiserver.simulation.scheduler.plugins.rejection import Check, Rejection

@@ -12,13 +12,15 @@ from kapiserver.api.accessors import (
     next_generation,
     value_at,
 )
-from kapiserver.api.core import app_armor, pod_warnings, v1, warnings
-from kapiserver.api.core.affinity import affinity_terms
-from kapiserver.api.core.disabled_fields import (
+from kapiserver.api.core import v1, warnings
+from kapiserver.api.core.pods import app_armor
+from kapiserver.api.core.pods.disabled_fields import (
     drop_disabled_spec_fields,
     drop_disabled_status_fields,
 )
-from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.core.pods.pod_affinity import affinity_terms
+from kapiserver.api.core.pods.quality_of_service import quality_of_service
+from kapiserver.api.core.pods.warnings import warnings_for_pod
 from kapiserver.api.core.validation.pod_status import validate_pod_status_update
 from kapiserver.api.core.validation.pod_updates import (
     validate_ephemeral_containers_update,
@@ -87,7 +89,7 @@ class PodStrategy(SpecStrategy):
         return [
             *app_armor.warnings_for_app_armor(new),
             *warnings.warnings_for_pod_name(new),
-            *pod_warnings.warnings_for_pod(new, Path()),
+            *warnings_for_pod(new, Path()),
         ]
 
     def canonicalize(self, obj: Tree) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses, names
 from kapiserver.api.accessors import annotations_of, value_at
-from kapiserver.api.core.app_armor import DEPRECATED
 from kapiserver.api.core.path_overlaps import path_overlaps
+from kapiserver.api.core.pods.app_armor import DEPRECATED
 from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
 from kapiserver.api.core.volume_warnings import (

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kapiserver.api.core.pod_security import LATEST, LEVELS, Level, Violation, violations
+from kapiserver.api.core.pods.security import LATEST, LEVELS, Level, Violation, violations
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.types import Tree
 

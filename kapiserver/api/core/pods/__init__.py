@@ -1,0 +1,1 @@
+"""Pods: strategies, columns, warnings, security standards, requests, references and affinity."""

@@ -20,15 +20,11 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge, WrongValue
-from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS, TOO_MANY_VALUES, UNLIMITED
+from kapiserver.codecs.limits import MAX_STRICT_ERRORS, TOO_MANY_VALUES, UNLIMITED
 from kapiserver.codecs.object_decoder import decode_object, unknown_field_errors
 from kapiserver.codecs.serializer import Decoded
 
 _INT64 = range(-(1 << 63), 1 << 63)
-_NUMBERS_TO_ZEROS = bytes.maketrans(b"123456789,[- \t\r\n", b"000000000:::::::")
-"""Replaces all digits with 0, and what may stand before a number with a colon."""
-_LONG_NUMBER = b":" + b"0" * 19
-"""A number of as many digits as the largest int64, after that."""
 _PARSE_ERROR_PREFIX = "couldn't get version/kind; json parse error: "
 _FLOAT = re.compile(rb"[0-9][.e]")
 _ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
@@ -52,9 +48,8 @@ class JSONSerializer:
         """Decode one object. Raises CodecError."""
         check_value_count(data, self._max_values)
         try:
-            document = _parse(data)
-            # Before decoding removes fields. This also checks the depth.
-            may_have_duplicates = _may_have_duplicates(data, document)
+            document, text = _parse(data)
+            may_have_duplicates = _may_have_duplicates(data, text)
         except (Malformed, WrongValue) as error:
             raise type(error)(_PARSE_ERROR_PREFIX + str(error)) from None
 
@@ -116,34 +111,29 @@ def decode_value(data: bytes) -> Value:
 
     Raises Malformed with Go's message, WrongValue for a number that is too large for a float.
     """
-    value = _parse(data)
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
-        _text_of(value)
-    return value
+    return _parse(data)[0]
 
 
-def _parse(data: bytes) -> Value:
-    """Return `decode_value` of a text, which may be nested too deeply."""
+def decode_document(data: bytes) -> tuple[Value, tuple[str, ...]]:
+    """Return `decode_value` of a text, and strict errors for its repeated keys. Raises Malformed,
+    WrongValue."""
+    value, text = _parse(data)
+    may_have_duplicates = _may_have_duplicates(data, text)
+    return value, _strict_errors(data, [], may_have_duplicates=may_have_duplicates)
+
+
+def _parse(data: bytes) -> tuple[Value, bytes]:
+    """Return `decode_value` of a text, and the text that orjson writes for it, without escapes."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return _decode_slowly(data)
-    if _may_have_long_number(data):  # orjson also accepts a uint64
-        _text_of(value)  # the function below is recursive
-        value = _large_integers_to_floats(value)
-    return value
-
-
-def _may_have_long_number(data: bytes) -> bool:
-    """Whether a number may have as many digits as the largest int64. False is certain, True is not:
-    a string may have such a number, but mostly begins with it."""
-    # A number of 19 digits has three in a row at every sixth byte, and few other texts have them.
-    # `find` in place of `in`, which raises and catches an error first.
-    if data[::6].translate(_NUMBERS_TO_ZEROS).find(b"000") < 0:
-        return False
-    if data[:1].isdigit():
-        return True
-    return data.translate(_NUMBERS_TO_ZEROS).find(_LONG_NUMBER) >= 0
+        value = _decode_slowly(data)
+        return value, _text_of(value)
+    try:
+        return value, orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
+    except orjson.JSONEncodeError:  # for a number of more than 53 bits: orjson also reads a uint64
+        text = _text_of(value)  # the function below is recursive
+        return _large_integers_to_floats(value), text
 
 
 def _decode_slowly(data: bytes) -> Value:
@@ -260,11 +250,6 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def duplicate_field_errors(data: bytes, document: Value) -> tuple[str, ...]:
-    """Return strict errors for the repeated keys of a text, from which `document` was decoded."""
-    return _strict_errors(data, [], may_have_duplicates=_may_have_duplicates(data, document))
-
-
 def _strict_errors(
     data: bytes, unknown: list[str], *, may_have_duplicates: bool
 ) -> tuple[str, ...]:
@@ -290,15 +275,14 @@ def _strict_errors(
     return tuple(texts[:MAX_STRICT_ERRORS])
 
 
-def _may_have_duplicates(data: bytes, document: Value) -> bool:
-    """Whether a key may be repeated. False is certain, True is not. Raises Malformed if the
-    document is nested too deeply.
+def _may_have_duplicates(data: bytes, text: bytes) -> bool:
+    """Whether a key may be repeated in the text of a document, given the text that orjson writes
+    for it. False is certain, True is not.
 
     A text that is written as orjson writes the document, which has lost repeated keys, has none.
     Otherwise the numbers of colons are compared. Colons within strings count in both texts, unless
     they are escaped.
     """
-    text = _text_of(document)
     if data.startswith(text):  # white space may follow
         return False
     if data.find(b"\\") >= 0 and (b"\\u003a" in data or b"\\u003A" in data):

@@ -86,11 +86,11 @@ def _decode(text: bytes) -> tuple[Any, list[str]]:
     CodecError."""
     if text.lstrip()[:1] == b"{":
         try:
-            value = json.decode_value(text)
+            value, repeated = json.decode_document(text)
         except CodecError:
             pass
         else:
-            if not json.duplicate_field_errors(text, value):
+            if not repeated:
                 return value, []
     document = yaml.decode_first_document(text)
     return document.value, document.duplicates

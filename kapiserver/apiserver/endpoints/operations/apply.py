@@ -71,11 +71,11 @@ def _read_yaml(data: bytes) -> Configuration:
     if _is_like_json(data) and not has_long_key(data):
         try:
             json.check_value_count(data, MAX_VALUES)
-            value = json.decode_value(data)
+            value, repeated = json.decode_document(data)
         except CodecError:
             pass
         else:
-            if not json.duplicate_field_errors(data, value):
+            if not repeated:
                 return _configuration(value)
     document = yaml.decode_first_document(data)
     return _configuration(document.value, document.duplicates)

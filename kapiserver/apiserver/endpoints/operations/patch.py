@@ -61,10 +61,9 @@ class Document(Struct, frozen=True):
 def _document(data: bytes) -> Document:
     json.check_value_count(data, MAX_VALUES)
     try:
-        value = json.decode_value(data)
+        return Document(*json.decode_document(data))
     except Malformed:
         raise UndecodablePatch("invalid JSON patch") from None
-    return Document(value, json.duplicate_field_errors(data, value))
 
 
 def _document_in_cbor(data: bytes) -> Document:

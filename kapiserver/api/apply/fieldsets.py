@@ -103,7 +103,7 @@ def union(left: Fields, right: Fields) -> Fields:
 def _union(left: Fields, right: Fields) -> Fields:
     if left == right:
         return left
-    merged = union(_children(left), _children(right))
+    merged = union(children(left), children(right))
     node = node_of(merged, member=is_member(left) or is_member(right))
     assert node is not None
     return node
@@ -127,7 +127,7 @@ def difference(left: Fields, right: Fields) -> Fields:
 
 def _difference(left: Fields, right: Fields) -> Fields | None:
     member = is_member(left) and not is_member(right)
-    return node_of(difference(_children(left), _children(right)), member=member)
+    return node_of(difference(children(left), children(right)), member=member)
 
 
 def without(left: Fields, right: Fields) -> Fields:
@@ -141,7 +141,7 @@ def without(left: Fields, right: Fields) -> Fields:
             result[step] = left_node
         elif not is_member(right_node):
             node = node_of(
-                without(_children(left_node), _children(right_node)), member=is_member(left_node)
+                without(children(left_node), children(right_node)), member=is_member(left_node)
             )
             if node is not None:
                 result[step] = node
@@ -156,7 +156,7 @@ def intersection(left: Fields, right: Fields) -> Fields:
         if right_node is None or step == SELF:
             continue
         node = node_of(
-            intersection(_children(left_node), _children(right_node)),
+            intersection(children(left_node), children(right_node)),
             member=is_member(left_node) and is_member(right_node),
         )
         if node is not None:
@@ -178,15 +178,11 @@ def is_subset(left: Fields, right: Fields) -> bool:
     return True
 
 
-def _children(node: Fields) -> Fields:
+def children(node: Fields) -> Fields:
+    """Return the paths below a node as a set."""
     if SELF not in node:
         return node
     return {step: below for step, below in node.items() if step != SELF}
-
-
-def children(node: Fields) -> Fields:
-    """Return the paths below a node as a set."""
-    return _children(node)
 
 
 def sort_steps(fields: Fields) -> Fields:

@@ -64,9 +64,9 @@ def compare(node: Node, old: Value, new: Value, unowned: Unowned = _NOTHING) -> 
     maps in both."""
     added, modified, removed = _compare(node, old, new, unowned)
     return Comparison(
-        added=children(added or {}),
-        modified=children(modified or {}),
-        removed=children(removed or {}),
+        added=children(added or END),
+        modified=children(modified or END),
+        removed=children(removed or END),
     )
 
 

@@ -57,6 +57,7 @@ _PAIR_AFTER_KEY = re.compile(
 )
 """A KeyValue as etcd writes it, from its key to its value: create_revision, mod_revision, version
 and the length of the value. A lease may follow the value."""
+_LEASE_OF_PAIR = re.compile(rb"\x30%b" % _ANY_VARINT)
 
 _EVENTS_START = re.compile(
     rb"\x0a[\x00-\x7f]\x08%b\x10%b\x18%b\x20%b(?:\x10%b)?(?=\x5a)" % ((_ANY_VARINT,) * 5)
@@ -120,9 +121,9 @@ def _pair(data: bytes) -> tuple[bytes, bytes, int]:
         end = 2 + data[1]
         if match := _PAIR_AFTER_KEY.match(data, end):  # a third of the time of `_fields`
             start = match.end()
-            size = read_varint(data, match.start(2))[0] if match[2] else 0
-            if start + size == len(data):
-                return data[2:end], data[start:], read_varint(data, match.start(1))[0]
+            value_end = start + (read_varint(data, match.start(2))[0] if match[2] else 0)
+            if value_end == len(data) or _LEASE_OF_PAIR.fullmatch(data, value_end):
+                return data[2:end], data[start:value_end], read_varint(data, match.start(1))[0]
     fields = _message(data)
     return _bytes(fields.get(1)), _bytes(fields.get(5)), _number(fields.get(3))
 
@@ -282,8 +283,8 @@ class WireCodec:
         return WatchResponse(events, cancelled, compacted, bool(other_fields.get(7)))
 
     def _puts(self, data: bytes) -> list[KVEvent] | None:
-        """Return the events of a response that has nothing but puts without a lease, in a third of
-        the time of `_fields`. None: it has something else, or is malformed."""
+        """Return the events of a response that has nothing but puts, in a third of the time of
+        `_fields`. None: it has something else, or is malformed."""
         if not (match := _EVENTS_START.match(data)) or match.end() < 2 + data[1]:
             return None
         events: list[KVEvent] = []
@@ -295,14 +296,15 @@ class WireCodec:
             if not (pair := _PAIR_AFTER_KEY.match(data, key_end)):
                 return None
             value_at = pair.end()
-            at = value_at + (read_varint(data, pair.start(2))[0] if pair[2] else 0)
-            # The sizes of the event and of the pair end where the value ends, else it has more.
+            value_end = value_at + (read_varint(data, pair.start(2))[0] if pair[2] else 0)
+            # The event ends where the value or the lease ends, else it has more.
             length, start = read_varint(data, event.start() + 1)
-            if start + length != at:
+            at = start + length
+            if at != value_end and not _LEASE_OF_PAIR.fullmatch(data, value_end, at):
                 return None
             key = self._key(data[event.end() : key_end])
             revision = Revision(read_varint(data, pair.start(1))[0])
-            events.append(KVEvent(key, revision, data[value_at:at], None))
+            events.append(KVEvent(key, revision, data[value_at:value_end], None))
         return events if at == size else None
 
     @_decoder

@@ -48,13 +48,12 @@ def validate_config_map(obj: Tree) -> Iterator[FieldError]:
 
 def validate_config_map_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Validate an updated config map."""
-    yield from _validate_immutable_data(new, old, ("data", "binaryData"))
+    if old.get("immutable"):
+        yield from _validate_immutable_data(new, old, ("data", "binaryData"))
     yield from validate_config_map(new)
 
 
 def _validate_immutable_data(new: Tree, old: Tree, parts: tuple[str, ...]) -> Iterator[FieldError]:
-    if not old.get("immutable"):
-        return
     detail = "field is immutable when `immutable` is set"
     if not new.get("immutable"):
         yield forbidden(Path("immutable"), detail)
@@ -150,5 +149,6 @@ def _quoted(character: str) -> str:
 def validate_secret_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Validate an updated secret."""
     yield from immutable(new.get("type") or "", old.get("type") or "", Path("type"))
-    yield from _validate_immutable_data(new, old, ("data",))
+    if old.get("immutable"):
+        yield from _validate_immutable_data(new, old, ("data",))
     yield from validate_secret(new)

@@ -37,6 +37,11 @@ def encode_varint(value: int) -> bytes:
         return SMALL_VARINTS[value]
     if 0 <= value < 16384:
         return bytes((value & 127 | 128, value >> 7))
+    if 1 << 28 <= value < 1 << 35:  # seconds since 1970, and most nanoseconds
+        low, high = value & 0xFFF_FFFF, value >> 28
+        return bytes(
+            (low & 127 | 128, low >> 7 & 127 | 128, low >> 14 & 127 | 128, low >> 21 | 128, high)
+        )
     return _encode(value & _UINT64)
 
 

@@ -238,7 +238,7 @@ def _rank(value: Value) -> tuple[int, Any]:
 def format_paths(fields: Fields, before: str = "") -> Iterator[str]:
     """Yield the paths as messages show them, such as `.spec.containers[name="x"].image`: those that
     end at a level before those that go on."""
-    steps = sorted(_children(fields).items(), key=lambda pair: _step_rank(pair[0]))
+    steps = sorted(children(fields).items(), key=lambda pair: _step_rank(pair[0]))
     for step, below in steps:
         if is_member(below):
             yield before + format_step(step)

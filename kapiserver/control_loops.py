@@ -1,4 +1,4 @@
-"""What runs in a cluster beside its requests: authenticators, informers and controllers.
+"""What runs in a cluster besides its requests: authenticators, informers and controllers.
 
 `serve` of `app.py` runs them for a cluster on ports, `clusters/` for each logical cluster that is
 open.

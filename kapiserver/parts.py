@@ -41,7 +41,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     call_groups         groups that are served besides the declared ones; their resources are calls
     computed_groups     groups that are served besides the declared ones; their objects are computed
     metric_pages        answers scrapes below /metrics
-    paths               handlers of paths that are no resources, by path
+    paths               handlers of paths that are not resources, by path
     page_features       what the page at /ui shows besides the API
     faults              called around every request
     kv                  an open store, closed with the server; replaces that of the configuration

@@ -32,7 +32,7 @@ class Span(Struct, eq=False, gc=False):
     start, end  in seconds of `time.perf_counter`; the end equals the start while the span is open
     parent      the span in which this one began; None: the request. It is the only reference, so
                 that spans and their trace are in no cycle, and need no garbage collector
-    attributes  what a tracer exports beside the name; None if there is nothing to say
+    attributes  what a tracer exports besides the name; None if there is nothing to say
     id          its identifier in the headers of calls; 0 until a call needs one
     """
 

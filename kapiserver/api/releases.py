@@ -121,7 +121,7 @@ ON_BY_DEFAULT = frozenset(
 
 @functools.cache
 def differences(minor: int) -> Changes:
-    """Return what the release 1.x of that minor serves beside the newest release (`added`), and
+    """Return what the release 1.x of that minor serves besides the newest release (`added`), and
     what it does not serve yet (`removed`). Raises ValueError for a release not in the table."""
     if minor not in RELEASES:
         raise ValueError(f"the release 1.{minor} is not in the table of releases")

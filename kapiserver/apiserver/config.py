@@ -141,7 +141,7 @@ class KubeletSettings(Struct, frozen=True, kw_only=True):
 class AuthenticationSettings(Struct, frozen=True, kw_only=True):
     """How requests show who their user is.
 
-    client_ca_file                  CAs of client certificates, beside the server's own one
+    client_ca_file                  CAs of client certificates, besides the server's own one
     requestheader_client_ca_file    CAs of front proxies, which name the user in headers
     requestheader_allowed_names     common names of front proxies; () means any
     requestheader_*_headers         headers with the user's name, uid and groups
@@ -282,7 +282,7 @@ class AuditSettings(Struct, frozen=True, kw_only=True):
 class AdmissionSettings(Struct, frozen=True, kw_only=True):
     """The admission plugins that run, and their settings.
 
-    enable_admission_plugins            plugins beside the default ones
+    enable_admission_plugins            plugins besides the default ones
     disable_admission_plugins           default plugins that do not run
     admission_control_config_file       file with an AdmissionConfiguration
     default_*_toleration_seconds        seconds that pods tolerate a node's condition

@@ -89,7 +89,7 @@ class NodeMetrics:
 
 
 class ControllerMetrics:
-    """The metrics of all controllers, beside those of their work queues."""
+    """The metrics of all controllers, besides those of their work queues."""
 
     def __init__(self) -> None:
         self.jobs = JobMetrics()

@@ -3,8 +3,8 @@
 A timer compares the states of all files once a second, if there are any. It follows symbolic links,
 so that it sees a file that is replaced by a rename, and the ConfigMap or Secret of a Pod, where the
 kubelet changes the link `..data`. Every minute all files are read again whatever their states say,
-as kube-apiserver does beside its events: a file may change twice within a tick of the file system's
-clock, and an error of reading may be over. Why no events of the kernel: decision 103.
+because a file may change twice within a tick of the file system's clock, and an error of reading
+may be over; kube-apiserver does so, too. Decision 103 says why no events of the kernel are used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscripti
 
 CHECK_SECONDS = 1.0
 CHECKS_PER_READ = 60
-"""After so many checks every file is read again."""
+"""After this many checks every file is read again."""
 
 _log = logging.getLogger(__name__)
 

@@ -43,7 +43,7 @@ PEER_PROXY_HOOKS = (
 PROXY_CERTIFICATE_HOOK = "aggregator-reload-proxy-client-cert"
 """The step of a server that shows a certificate to extension API servers."""
 AUTOREGISTRATION = "autoregister-completion"
-"""The one step that is no hook of kube-apiserver: its check has no prefix."""
+"""The only step that is not a hook of kube-apiserver: its check has no prefix."""
 SERVICE_HOOKS = (
     "scheduling/bootstrap-system-priority-classes",
     "bootstrap-controller",
@@ -115,7 +115,7 @@ async def check_log() -> None:
 class Health:
     """The health checks of one server, and whether it has started or is draining.
 
-    alive       checks of all three paths, by name, beside `ping`
+    alive       checks of all three paths, by name, besides `ping`
     working     checks of /healthz alone, by name: a restart does not help a failed one
     ready       checks of /readyz alone, by name
     hooks       steps of the start, each of them a check `poststarthook/NAME` of all three paths

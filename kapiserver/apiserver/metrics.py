@@ -52,7 +52,7 @@ QUEUE_SECONDS = tuple(itertools.accumulate(range(9), lambda bound, _: bound * 10
 
 
 class RequestLabels(NamedTuple):
-    """Labels of a request; beside them, `component` is always "apiserver"."""
+    """Labels of a request; besides them, `component` is always "apiserver"."""
 
     verb: str
     dry_run: str

@@ -24,7 +24,7 @@ class QuotaStore(WrappedStore):
         self._rows = rows
         self._prefix = f"{root}/"
         self._own_keys = f"{root}/kapiserver/"
-        """The prefix of keys that are no objects."""
+        """The prefix of keys that are not of objects."""
         self._lease = f"{root}/leases/{LEASE.namespace}/{LEASE.name}"
         """The key of the Lease with which servers of one store elect who runs the controllers."""
         self._limit = limit

@@ -60,7 +60,7 @@ class MediaRange(Struct, frozen=True, kw_only=True):
         return f"{self.type}/{self.subtype}"
 
     def precedes(self, other: MediaRange) -> bool:
-        """Whether goautoneg prefers this media range. That is no order: each of two ranges can
+        """Whether goautoneg prefers this media range. That is not an order: each of two ranges can
         precede the other."""
         return (
             self.quality > other.quality

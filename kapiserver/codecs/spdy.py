@@ -73,7 +73,7 @@ class _Kind(IntEnum):
 
 
 class SpdyError(ValueError):
-    """The bytes are no frames of SPDY/3.1, or exceed a limit."""
+    """The bytes are not frames of SPDY/3.1, or exceed a limit."""
 
 
 class SynStream(Struct, frozen=True):

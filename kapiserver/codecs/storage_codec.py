@@ -46,7 +46,7 @@ def unknown_conversion(tree: Tree, resource: Resource) -> WrongValue:
 
 
 def _end_of_base64(data: bytes) -> int:
-    """Return where data is no base64, which kube-apiserver tries last."""
+    """Return where data is not base64, which kube-apiserver tries last."""
     other_byte = _NO_BASE64.search(data)
     if other_byte is not None:
         return other_byte.start()

@@ -370,7 +370,7 @@ def wrong_type(value: Value, at: ValuePath, context: Context) -> WrongValue:
 
 
 def wrong_struct_type(value: Value, at: ValuePath, type_: str) -> WrongValue:
-    """Return the error for a value that is no object, where a struct is expected."""
+    """Return the error for a value that is not an object, where a struct is expected."""
     if at is None:
         return WrongValue(
             f"json: cannot unmarshal {_json_type_name(value)} into Go value of type {type_}"

@@ -104,7 +104,7 @@ def _values(command: Command) -> Iterator[str]:
 
 
 def _names(command: Command) -> Iterator[str]:
-    """Yield what completes a word that is no flag: a subcommand, or a positional argument."""
+    """Yield what completes a word that is not a flag: a subcommand, or a positional argument."""
     if command.subcommands:
         names = " ".join(subcommand.words[-1] for subcommand in command.subcommands)
         source = f"compgen -W '{names}' -- \"$cur\""

@@ -1,1 +1,1 @@
-"""The subcommands of `kapiserver` beside `serve`, one module each; `cli` lists them."""
+"""The subcommands of `kapiserver` besides `serve`, one module each; `cli` lists them."""

@@ -211,7 +211,7 @@ def _launcher(options: argparse.Namespace, command: Sequence[str]) -> Launcher:
         return CommandLauncher(command)
     reference, *arguments = command
     if ":" not in reference:
-        raise ValueError(f"{reference!r} is no function; write module:function")
+        raise ValueError(f"{reference!r} is not a function; write module:function")
     return ThreadLauncher(partial(running_function, reference, arguments))
 
 

@@ -12,7 +12,7 @@ from kapiserver.doctor.finding import ERROR, INFO, WARNING, Problem
 from kapiserver.doctor.remote_server import RemoteServer
 
 SKEW = timedelta(seconds=5)
-"""The difference of clocks that gets a warning, beside the second that the Date header omits."""
+"""A larger difference of clocks gets a warning. The Date header omits up to one more second."""
 LARGE_SKEW = timedelta(minutes=1)
 OBJECTS = 50_000
 """A resource with at least this many objects is reported as large."""

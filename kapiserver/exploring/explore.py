@@ -111,7 +111,7 @@ def _learned_pace(runners: Sequence[PlanRunner], history: History) -> Pace:
 
 
 def problem_of(histories: Sequence[History]) -> str:
-    """Return why plain runs are no reference, or ""."""
+    """Return why plain runs cannot be a reference, or ""."""
     for history in histories:
         output = "\n".join(history.output.splitlines()[-15:])
         if history.exits:

@@ -75,7 +75,7 @@ class Exploration(Struct, kw_only=True):
 
     @property
     def failed(self) -> int:
-        """The number of plans that failed; the plain runs, which may fail too, are no plan."""
+        """The number of plans that failed. Plain runs may fail too, but are not plans."""
         return sum(bool(finding.plan.injections) for finding in self.findings)
 
     @property

@@ -81,7 +81,7 @@ class Delete(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Waits until an object meets a condition, for so many real seconds at most."""
+    """Waits until an object meets a condition, for this many real seconds at most."""
 
     target: Target
     condition: str
@@ -99,7 +99,7 @@ class Settle(Struct, frozen=True):
 
 
 class Advance(Struct, frozen=True):
-    """Moves the server's clock forward by so many seconds."""
+    """Moves the server's clock forward by this many seconds."""
 
     seconds: float
 

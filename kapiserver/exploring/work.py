@@ -1,6 +1,6 @@
 """The plans of an exploration: run by one or more runners, judged in their order.
 
-First the operator is restarted before each step that has a checkpoint. Where that is no fault, a
+First the operator is restarted before each step that has a checkpoint. Where that is not a fault, a
 later plan may begin with that step, from the state that a plain run had there, instead of
 repeating the workload. A plan that fails so is run again from the beginning: it counts if it fails
 there, too, alone or together with the restart.
@@ -37,7 +37,7 @@ from kapiserver.exploring.running.assignment import Assignment, Pace
 
 LONG_PATIENCE = 6.0
 """Seconds for which the end of a run that repeats a failing plan waits for the expected state, so
-that a slow machine is no fault."""
+that a slow machine is not a fault."""
 
 
 class Lessons(Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class Work:
         self._plain_faults: set[object] = set()
         """Signatures of the faults of the plain runs, which no plan shows again."""
         self._first_steps: set[int] = set()
-        """Steps with which a run may begin: a restart of the operator is no fault there."""
+        """Steps with which a run may begin: a restart of the operator is not a fault there."""
         self._fresh: dict[str, Expectation | None] = {}
         """The states of fresh installations, by the texts of variations."""
         shared = frozenset.intersection(*(frozenset(item.checkpoints) for item in runners))

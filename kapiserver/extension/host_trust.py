@@ -33,7 +33,7 @@ WATCH_SECONDS = 300
 RETRY_SECONDS = 10.0
 LOOKUP_SECONDS = 10.0
 WATCH_GRACE_SECONDS = 30.0
-"""A watch that has not ended so many seconds after its time is given up: the host is gone, and the
+"""A watch that has not ended these seconds after its time is given up: the host is gone, and the
 connection does not show it."""
 
 _log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def _names(data: Tree, key: str) -> tuple[str, ...]:
     """Return a list of names, which is JSON in a text. Raises ValueError."""
     names = orjson.loads(data.get(key) or "[]")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{key} is no list of strings")
+        raise ValueError(f"{key} is not a list of strings")
     return tuple(names)
 
 
@@ -83,7 +83,7 @@ class HostTrust:
 
     front_proxies   those of the host
     users           the CAs of users; None: those of the host are not used
-    file            the CAs of all, for TLS, beside the own CA in the same folder; None without TLS
+    file            the CAs of all, for TLS; the server's CA is in the same folder; None without TLS
     """
 
     def __init__(

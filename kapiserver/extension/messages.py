@@ -123,7 +123,7 @@ class _Builder:
             self.unnumbered.append(path)
             return 0
         if not 1 <= number <= _MAX_NUMBER or number in _RESERVED:
-            raise UnusableType(path, f"{number} is no number of a Protobuf field")
+            raise UnusableType(path, f"{number} is not a number of a Protobuf field")
         self.numbered = True
         return int(number)
 

@@ -38,11 +38,11 @@ def write_project(folder: Path, *, group: str, kind: str, plural: str = "") -> l
 def _check(group: str, kind: str, plural: str) -> None:
     errors = dns1123_subdomain(group)
     if errors or "." not in group:
-        raise ValueError(f"{group!r} is no name of an API group, such as example.com")
+        raise ValueError(f"{group!r} is not a name of an API group, such as example.com")
     if not _is_identifier(kind, kind.lower()) or not kind[0].isupper():
-        raise ValueError(f"{kind!r} is no name of a kind, such as Widget")
+        raise ValueError(f"{kind!r} is not a name of a kind, such as Widget")
     if not _is_identifier(plural) or not plural.islower() or plural == kind.lower():
-        raise ValueError(f"{plural!r} is no plural name of {kind}, such as widgets")
+        raise ValueError(f"{plural!r} is not a plural name of {kind}, such as widgets")
 
 
 def _is_identifier(*names: str) -> bool:

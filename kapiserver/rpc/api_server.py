@@ -1,4 +1,4 @@
-"""The groups of an API server: over HTTP, beside its own groups, and on sockets."""
+"""The groups of an API server: over HTTP, besides its own groups, and on sockets."""
 
 from __future__ import annotations
 

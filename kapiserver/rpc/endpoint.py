@@ -37,7 +37,7 @@ WARNING = "warning"
 """The key of deprecations in trailing metadata."""
 _STATUS_DETAILS = "grpc-status-details-bin"
 _RESERVED_CALLS = 100
-"""The number of calls of health and reflection that may run beside the calls of the group."""
+"""The number of calls of health and reflection that may run besides the calls of the group."""
 _MAX_METADATA = 64 << 10
 _MAX_MESSAGE = 2048
 """The maximum number of characters of an error; clients refuse more than 8 KB of metadata."""

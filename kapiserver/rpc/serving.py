@@ -1,7 +1,7 @@
 """Serves groups over gRPC: a private Unix socket for each version of a group, and TCP with mutual
 TLS.
 
-Sockets are named `<project>-<group>-<version>.sock`. Beside the groups of each project, the group
+Sockets are named `<project>-<group>-<version>.sock`. Besides the groups of each project, the group
 `discovery` lists them. Only this module loads `endpoint.py`, and with it grpcio.
 """
 

@@ -121,7 +121,7 @@ class NodeSimulator(Controller[ObjectKey]):
 
 
 def number_of_nodes(settings: SimulationSettings) -> int:
-    """Return the number of nodes to make beside those of a file: one if nothing is said."""
+    """Return the number of nodes to make besides those of a file: one if nothing is said."""
     if settings.simulate_nodes is not None:
         return settings.simulate_nodes
     return 1 if settings.simulate_nodes_from is None else 0

@@ -127,7 +127,9 @@ class TestServer(Controls):
         if not self.token or self.ca is None:
             raise RuntimeError(_NO_USERS)
         if not name or any(text != text.strip() or "," in text for text in (name, *groups)):
-            raise ValueError(f"{name!r} with the groups {list(groups)} is no user of a token file")
+            raise ValueError(
+                f"{name!r} with the groups {list(groups)} is not a user of a token file"
+            )
         if len(self._users) >= MAX_USERS:
             raise ValueError(f"there are {MAX_USERS} users already")
         token = secrets.token_hex(16)

@@ -163,7 +163,7 @@ def test_wrong_socket(manager: Manager) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as passed:
         process = manager.start(passed=passed)
         assert process.wait(SECONDS) == 1
-    assert "systemd passed descriptor 3, which is no listening TCP socket" in manager.log()
+    assert "systemd passed descriptor 3, which is not a listening TCP socket" in manager.log()
 
 
 def test_foreign_variables(tmp_path: Path) -> None:

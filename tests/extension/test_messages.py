@@ -251,7 +251,7 @@ class ListsObject(Object):
         (TwiceObject, "TwiceObject.spec.b: a has the number 1, too"),
         (SomeObject, "SomeObject.spec.b: it has no number, but other fields have"),
         (MetadataObject, "MetadataObject.spec: metadata has the number 1, too"),
-        (ReservedObject, "ReservedObject.spec: 19000 is no number of a Protobuf field"),
+        (ReservedObject, "ReservedObject.spec: 19000 is not a number of a Protobuf field"),
         (ListsObject, "ListsObject.rows: no message has a list of lists or of dictionaries"),
     ],
 )

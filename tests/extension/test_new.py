@@ -76,12 +76,12 @@ def test_lint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--group", "Example"), "'Example' is no name of an API group"),
-        (("--kind", "widget"), "'widget' is no name of a kind"),
-        (("--kind", "While"), "'While' is no name of a kind"),
-        (("--kind", "../Box"), "is no name of a kind"),
-        (("--kind", "Sheep", "--plural", "sheep"), "'sheep' is no plural name of Sheep"),
-        (("--plural", "Widgets"), "'Widgets' is no plural name"),
+        (("--group", "Example"), "'Example' is not a name of an API group"),
+        (("--kind", "widget"), "'widget' is not a name of a kind"),
+        (("--kind", "While"), "'While' is not a name of a kind"),
+        (("--kind", "../Box"), "is not a name of a kind"),
+        (("--kind", "Sheep", "--plural", "sheep"), "'sheep' is not a plural name of Sheep"),
+        (("--plural", "Widgets"), "'Widgets' is not a plural name"),
     ],
 )
 def test_bad_names(

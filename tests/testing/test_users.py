@@ -146,7 +146,7 @@ def test_users_are_removed() -> None:
     [
         ({}, {}, "a user needs a name or groups"),
         ({}, {"name": "a", "groups": "devs"}, "groups must be a list, not 'devs'"),
-        ({}, {"groups": ["a,b"]}, "is no user of a token file"),
+        ({}, {"groups": ["a,b"]}, "is not a user of a token file"),
         ({"tls": False}, {"name": "a"}, "takes no tokens of added users"),
         ({"rbac": False}, {"name": "a", "rules": [READ_MAPS]}, "runs without RBAC"),
     ],

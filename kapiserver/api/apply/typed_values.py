@@ -136,7 +136,7 @@ def _scalar_error(node: ScalarNode, value: Value) -> str:
 
 
 def _format_scalar(node: ScalarNode, value: Value) -> str:
-    """Format a value that is no scalar of its type, as structured-merge-diff does: the type where a
+    """Format a value that is not a scalar of its type, like structured-merge-diff: the type where a
     number is expected (`%T`), the value in Go's syntax where a string is (`%#v`)."""
     from kapiserver.api.go_format import go_syntax, go_type
 
@@ -148,7 +148,7 @@ def _format_scalar(node: ScalarNode, value: Value) -> str:
 
 
 def _format_value(value: Value) -> str:
-    """Format a value that is no map, list or scalar, as structured-merge-diff does (`%v` of a
+    """Format a value that is not a map, list or scalar, as structured-merge-diff does (`%v` of a
     pointer to a struct)."""
     from kapiserver.api.go_format import go_value
 

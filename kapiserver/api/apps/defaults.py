@@ -1,4 +1,4 @@
-"""Defaulting of the apps group, beside the defaults that its types declare.
+"""Defaulting of the apps group, besides the defaults that its types declare.
 
 Mirrors pkg/apis/apps/v1/defaults.go.
 """

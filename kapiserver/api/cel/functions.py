@@ -88,7 +88,7 @@ def cost_pattern(sizes: Sequence[int]) -> int:
 
 
 REGEX_STEPS = 100
-"""Searching takes one step for so many characters times instructions of the pattern."""
+"""Searching takes one step for this many characters times instructions of the pattern."""
 _FREE_STEPS = 200
 """The number of steps beyond kube-apiserver's cost that are free, so that usual calls cost the same
 as there."""

@@ -159,7 +159,7 @@ def uint_of(value: int) -> UInt:
 
 
 def unconvertible(type_name: str) -> EvaluationError:
-    """Return the error of a text that is no value of a type."""
+    """Return the error of a text that is not a value of a type."""
     return EvaluationError(f"type conversion error from 'string' to '{type_name}'")
 
 

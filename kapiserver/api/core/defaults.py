@@ -1,4 +1,4 @@
-"""Defaulting of the core group, beside the defaults that its types declare.
+"""Defaulting of the core group, besides the defaults that its types declare.
 
 There is one function for each type, which `api/defaulting.py` calls for each object of the type in
 a tree.

@@ -48,7 +48,7 @@ _DEVICES_OF_ALL = 32
 
 
 class _Evaluator(Struct, frozen=True):
-    """The quota evaluator of a resource: usage beside the object count, matching names, scopes."""
+    """The quota evaluator of a resource: usage besides the object count, matching names, scopes."""
 
     usage: Callable[[Tree, float], Amounts]
     matches_name: Callable[[str], bool]

@@ -1,4 +1,4 @@
-"""Validation of eviction requests and of evictions, beside declarative validation.
+"""Validation of eviction requests and of evictions, besides declarative validation.
 
 Mirrors pkg/apis/lifecycle/validation.
 """

@@ -1,4 +1,4 @@
-"""Defaulting of the resource group, beside the defaults that its types declare.
+"""Defaulting of the resource group, besides the defaults that its types declare.
 
 Mirrors pkg/apis/resource/v1/defaults.go and its siblings.
 """

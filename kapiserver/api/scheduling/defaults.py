@@ -1,4 +1,4 @@
-"""Defaulting of the scheduling group, beside the defaults that its types declare."""
+"""Defaulting of the scheduling group, besides the defaults that its types declare."""
 
 from __future__ import annotations
 

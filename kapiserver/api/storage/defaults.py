@@ -1,4 +1,4 @@
-"""Defaulting of the storage group, beside the defaults that its types declare.
+"""Defaulting of the storage group, besides the defaults that its types declare.
 
 Mirrors pkg/apis/storage/v1/defaults.go.
 """

@@ -1,7 +1,7 @@
 """The rules of single resources that need more than a strategy knows: the user, the time, other
 objects.
 
-kube-apiserver has them in its registries, beside the strategies. The admission chain runs them
+kube-apiserver has them in its registries, besides the strategies. The admission chain runs them
 whatever plugins are enabled, and names no resource itself. The first write of a resource imports
 its rules.
 """

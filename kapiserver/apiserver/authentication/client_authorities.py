@@ -38,7 +38,7 @@ class ClientAuthorities:
         self._added: frozenset[str] = frozenset()
 
     def trust(self, pem: str) -> None:
-        """Use the certificates in a PEM text beside those of the files, in place of an earlier
+        """Use the certificates in a PEM text besides those of the files, in place of an earlier
         text."""
         self._added = frozenset(map(_digest, pem_certificates(pem)))
 

@@ -1,7 +1,7 @@
 """The filters that every request passes before its handler, one filter a module.
 
 A filter takes the server and the next handler, and returns a handler that wraps it. A handler that
-does nothing with the response is no coroutine: it returns what the next handler returns, which
+does nothing with the response is not a coroutine: it returns what the next handler returns, which
 saves 1,500 instructions. To act when the response or the stream has ended, a filter calls
 `Request.on_complete`. The listener bounds the request line and the headers before the first filter
 runs (`serving/http1/connection.py`).

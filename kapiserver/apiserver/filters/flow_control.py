@@ -26,7 +26,7 @@ WAIT_SPAN = "apf-queue-wait"
 """The span of the time in a queue."""
 MAX_WAIT_SECONDS = 60.0
 _WAIT_PART = 4
-"""A request waits for one part of so many of its time at most."""
+"""A request waits in a queue for at most a quarter of its time limit."""
 
 
 class _WaitedTooLong(Exception):

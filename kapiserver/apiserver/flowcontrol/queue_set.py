@@ -55,11 +55,11 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
 
 _NARROW_PART = 4
-"""One part of so many of a level's seats is for requests that take one seat. Lists run for long,
-and on one event loop many at once are no faster: they must leave seats for small requests."""
+"""A quarter of a level's seats is for requests that take one seat. Lists run for long, and on one
+event loop many at once are not faster: they must leave seats for small requests."""
 _FIRST_PART = 8
-"""One part of so many of a level's seats may be taken out of turn by requests with one seat whose
-queue has no other request that executes."""
+"""An eighth of a level's seats may be taken out of turn by requests with one seat whose queue has
+no other request that executes."""
 _MAX_LOGGED_NAME = 64
 """Letters of a name in the access log."""
 QUEUE_FULL, CONCURRENCY_LIMIT, TIME_OUT = "queue-full", "concurrency-limit", "time-out"

@@ -74,7 +74,7 @@ ONE_SEAT = estimate_of(1)
 
 
 def estimate_write(info: RequestInfo, watches: int, max_seats: int) -> WorkEstimate:
-    """Return the work of a write that so many watches get an event of. `max_seats` are the most
+    """Return the work of a write that this many watches get an event of. `max_seats` are the most
     that its level lets a request take."""
     if watches < WATCHES_PER_SEAT or (info.resource, info.subresource) == _NO_EVENT:
         return ONE_SEAT

@@ -29,7 +29,7 @@ from kapiserver.apiserver.http_client.errors import Disconnected, ResponseTooLar
 from kapiserver.apiserver.http_client.upgraded import UpgradedConnection
 
 MAX_HEADER_BYTES = 64 << 10
-"""A response whose head, or trailers, are not complete after so many bytes is refused."""
+"""A response whose head, or trailers, are not complete after this many bytes is refused."""
 MAX_UNREAD = 256 << 10
 """While this many bytes of a response are not taken, the connection receives no more."""
 _SWITCHING_PROTOCOLS = 101
@@ -128,7 +128,7 @@ class HttpResponse:
 
     def receive(self, data: bytes) -> bytes:
         """Parse bytes that arrive, and return those that follow the head of a response with status
-        101. Raises ValueError for bytes that are no response."""
+        101. Raises ValueError for bytes that are not a response."""
         parser = self._parser
         assert parser is not None
         self._unhandled_bytes += len(data)

@@ -34,7 +34,7 @@ MAX_BYTES = 64 << 20
 RETRY_SECONDS = 1.0
 """The wait before `follow` tries again after a transient error."""
 WATCH_GRACE_SECONDS = 30.0
-"""A watch with `timeoutSeconds` is given up if it has not ended so many seconds after its time."""
+"""A watch with `timeoutSeconds` is given up if it is still open this many seconds later."""
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -91,7 +91,7 @@ class AggregatedResource(HttpResource):
     async def _events(
         self, response: HttpResponse, limit: float | None
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a watch for so many seconds at most. Raises StatusError for an event
+        """Yield the events of a watch, for `limit` seconds at most. Raises StatusError for an event
         of type ERROR, TimeoutError, OSError, ValueError, TooLarge."""
         end = None if limit is None else asyncio.get_running_loop().time() + limit
         pieces, reader = response.pieces(), JSON_LINES.make_reader()

@@ -54,7 +54,7 @@ class StartTag(Struct, frozen=True):
 
 
 def start_tags(text: str) -> Iterator[StartTag]:
-    """Yield the start tags of a page, in their order. What is cut off at the end is no tag."""
+    """Yield the start tags of a page, in their order. What is cut off at the end is not a tag."""
     position = text.find("<")
     while position >= 0:
         after = position + 1

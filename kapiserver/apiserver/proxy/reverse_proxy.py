@@ -74,7 +74,7 @@ class Location(Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """The whole location as a URL. Raises ServiceUnavailable if the port is no number."""
+        """The whole location as a URL. Raises ServiceUnavailable if the port is not a number."""
         return f"{self.scheme}://{self.dialled}{self.target}"
 
     @property
@@ -85,7 +85,7 @@ class Location(Struct, frozen=True, kw_only=True):
 
     @property
     def dialled(self) -> Dialled:
-        """Host and port to connect to. Raises ServiceUnavailable if the port is no number."""
+        """Host and port to connect to. Raises ServiceUnavailable if the port is not a number."""
         port = self.port or str(_PORTS[self.scheme])
         if not (port.isascii() and port.isdigit()):
             raise ServiceUnavailable(f"{_FAILED}: dial tcp: lookup tcp/{port}: unknown port")

@@ -21,7 +21,7 @@ Field: TypeAlias = tuple[bytes, bytes]
 TABLE_BYTES = 4096
 """The initial maximum size of a table."""
 FIELD_OVERHEAD = 32
-"""What a field counts beside the bytes of its name and value."""
+"""What a field counts besides the bytes of its name and value."""
 NO_TABLE = b"\x20"
 """Begins a block: the encoder uses no table from now on."""
 MAX_FIELDS = 1000

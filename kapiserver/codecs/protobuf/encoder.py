@@ -49,7 +49,7 @@ WIRE_TYPES = {"bool": VARINT, "int32": VARINT, "int64": VARINT, "double": FIXED6
 """The wire types of scalars; those of all other fields are BYTES."""
 
 _LONG_ROW = 6
-"""A row of so many fields has a test, which skips the row if the tree has none of the fields."""
+"""A row of this many fields has a test, which skips the row if the tree has none of the fields."""
 _CACHE_SIZE = 4096
 _MAX_CACHED_LENGTH = 64
 

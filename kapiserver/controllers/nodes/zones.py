@@ -48,7 +48,7 @@ class NodeHealth(NamedTuple):
 
 
 def zone_state(ready: int, unhealthy: int, threshold: float) -> ZoneState:
-    """Return the state of a zone with so many nodes that are ready, and that are not. `threshold`
+    """Return the state of a zone with this many nodes that are ready, and that are not. `threshold`
     is the fraction that makes it unhealthy."""
     if not ready:
         return ZoneState.FULL_DISRUPTION if unhealthy else ZoneState.INITIAL

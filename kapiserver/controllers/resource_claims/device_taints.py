@@ -2,7 +2,7 @@
 
     the claim                             what happens to the pods that it is reserved for
     does not tolerate some taint          they are deleted when the taint is added
-    tolerates all, some for seconds       they are deleted so many seconds later
+    tolerates all, some for seconds       they are deleted this many seconds later
     tolerates all for ever                they stay
     the taints are gone meanwhile         they stay
 

@@ -30,7 +30,7 @@ from kapiserver.exploring.names import Names
 from kapiserver.exploring.planning.plans import Plan
 
 MIN_GROWTH = 3
-"""Requests by which a rate must grow, beside doubling."""
+"""A rate must double and also grow by this many requests."""
 
 
 class Reference(Struct, frozen=True, kw_only=True):

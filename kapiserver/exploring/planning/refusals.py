@@ -46,7 +46,7 @@ REFUSALS: Mapping[str, Refusal] = {
 
 
 class RepeatedRefusal(Struct, frozen=True):
-    """A refusal of one request, and of those like it that follow, so many in all."""
+    """A refusal of one request and of similar requests that follow, `times` times in all."""
 
     refusal: Refusal
     times: int

@@ -46,7 +46,7 @@ class _Patience:
         self.rested, self.attempts = 0.0, 0
 
     def note(self, rest: float) -> None:
-        """Note that the operator has rested for so many seconds; 0.0: it went on."""
+        """Note that the operator has rested for this many seconds; 0.0: it went on."""
         self.rested += rest
         self.attempts += not rest
 
@@ -95,7 +95,7 @@ class Recovery:
             waiting.cancel()
 
     async def _rest_while(self, waiting: asyncio.Task[None], seconds: float) -> None:
-        """Return when a task is done, or patience is over: that of the pace, or so many seconds of
+        """Return when a task is done, or patience is over: that of the pace, or these seconds of
         a plain run, or until the operator has tried again."""
         patience = _Patience(self._pace.patience or seconds)
         while not waiting.done() and not self._settling.look_for_loops():

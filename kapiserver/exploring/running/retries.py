@@ -15,7 +15,7 @@ import msgspec
 from kapiserver.api.types import Tree
 
 MAX_RETRY_SECONDS = 90.0
-"""A moment that is later than this is no retry that a run waits for."""
+"""A moment that is later than this is not a retry that a run waits for."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 
 

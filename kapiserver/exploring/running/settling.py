@@ -101,7 +101,7 @@ class Settling:
         return self.is_endless or self._tracer.is_full
 
     async def rest_until(self, seconds: float) -> bool:
-        """Return True when the operator has rested for so many seconds since the last activity, and
+        """Return True when the operator has rested for these seconds since the last activity, and
         False when it works, or work for it is on its way."""
         tracer, activity = self._tracer, self._tracer.activity
         if self._has_work() or self._has_data_in_flight():
@@ -132,7 +132,7 @@ class Settling:
         return not self._is_idle_for(POLL_SECONDS)
 
     def _is_idle_for(self, seconds: float) -> bool:
-        """Whether nothing has happened for so many real seconds."""
+        """Whether nothing has happened for this many real seconds."""
         return asyncio.get_running_loop().time() - self._tracer.last_activity > seconds
 
     def _has_data_in_flight(self) -> bool:

@@ -148,7 +148,7 @@ class Tracer(EventSink):
         return self._operator_writes
 
     def has_started(self, instance: int, watches: int) -> bool:
-        """Whether an instance has sent a request and opened so many watches."""
+        """Whether an instance has sent a request and opened this many watches."""
         requests = [
             request
             for request in self._requests

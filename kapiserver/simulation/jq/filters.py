@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What a filter uses beside its place: the steps that are left, and the names that are bound.
+    """What a filter uses besides its place: the steps that are left, and the names that are bound.
 
     variables   values of variables, and the closures of parameters, by names that are unique in an
                 expression

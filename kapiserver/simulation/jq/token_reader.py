@@ -22,18 +22,18 @@ class TokenReader:
         self._depth = 0
 
     def peek(self, ahead: int = 0) -> Token:
-        """Return the next token, or one behind it. The last token is the end."""
+        """Return the next token, or one after it. The last token is the end."""
         return self._tokens[max(-1 - ahead, -len(self._tokens))]
 
     def next(self) -> Token:
-        """Go behind a token."""
+        """Skip a token."""
         token = self._tokens[-1]
         if token.kind != "end":
             self._tokens.pop()
         return token
 
     def kind(self, kind: str) -> Token:
-        """Go behind a token of a kind that is no keyword. Raises JqSyntaxError."""
+        """Skip a token of a kind that is not a keyword. Raises JqSyntaxError."""
         token = self.next()
         if token.kind != kind or token.text in KEYWORDS:
             raise self.error(token)
@@ -45,14 +45,14 @@ class TokenReader:
         return token.text == text and token.kind in ("symbol", "word")
 
     def accept(self, text: str) -> bool:
-        """Go behind a symbol or keyword if it is next."""
+        """Skip a symbol or keyword if it is next."""
         if not self.follows(text):
             return False
         self.next()
         return True
 
     def expect(self, text: str) -> None:
-        """Go behind a symbol or keyword. Raises JqSyntaxError."""
+        """Skip a symbol or keyword. Raises JqSyntaxError."""
         if not self.accept(text):
             raise self.error(self.peek())
 

@@ -59,7 +59,7 @@ def _only_in_metrics(*_arguments: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What functions know beside their arguments. An expression of a ResourceUsage knows the time
+    """What functions know besides their arguments. An expression of a ResourceUsage knows the time
     alone, because it defines what the others return.
 
     now                 the time, in seconds since 1970

@@ -75,7 +75,7 @@ class PendingPods:
         return None
 
     def park(self, key: ObjectKey, now: float, seconds: float = MAX_PARKED_SECONDS) -> None:
-        """Let a pod wait for a change that may help, at most for so many seconds."""
+        """Let a pod wait for a change that may help, at most for this many seconds."""
         if key in self._pods:
             self._errors.pop(key, None)
             self._parked[key] = now + seconds

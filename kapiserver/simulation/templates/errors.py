@@ -51,6 +51,6 @@ class Budget:
 
 
 def check_size(characters: int) -> None:
-    """Raise TemplateError if a text of so many characters is too long."""
+    """Raise TemplateError if a text of this many characters is too long."""
     if characters > MAX_TEXT:
         raise TemplateError(f"a text is longer than {MAX_TEXT} characters")

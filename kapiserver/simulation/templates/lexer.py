@@ -66,7 +66,7 @@ class _Lexer:
                 yield from self._action()
 
     def _output(self) -> Iterator[Token]:
-        """Yield the text up to the next action, and go behind its left delimiter."""
+        """Yield the text up to the next action, and skip its left delimiter."""
         source, begin = self._source, self._position
         start = source.find(_OPEN, begin)
         text = source[begin:] if start < 0 else source[begin:start]
@@ -87,7 +87,7 @@ class _Lexer:
         return len(marker) == 2 and marker[0] == "-" and marker[1] in _SPACE
 
     def _action(self) -> Iterator[Token]:
-        """Yield the tokens of an action, and go behind its right delimiter."""
+        """Yield the tokens of an action, and skip its right delimiter."""
         source, line = self._source, self._line(self._position)
         while True:
             begin = self._position
@@ -105,7 +105,7 @@ class _Lexer:
             self._position = match.end()
 
     def _skip_comment(self) -> bool:
-        """Go behind a comment if one follows; return whether it did. Raises TemplateError."""
+        """Skip a comment if one follows, and report whether one did. Raises TemplateError."""
         source, begin = self._source, self._position
         if source[begin - 1] == "-":
             begin = self._after_space(begin)

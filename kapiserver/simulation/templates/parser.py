@@ -26,7 +26,7 @@ from kapiserver.simulation.templates.syntax import (
 )
 
 MAIN = ""
-"""The name of the template itself, beside those that it defines."""
+"""The name of the template itself, besides those that it defines."""
 
 _EOF = Token("eof", "", 0)
 _OPERANDS = frozenset(("text", "character", "number", "dot", "field", "variable", "word"))
@@ -285,7 +285,7 @@ class _Parser:
         return self._token.kind == "word" and self._token.text == text
 
     def _expect(self, end: str, where: str) -> None:
-        """Go behind the end of an action, or a symbol."""
+        """Skip the end of an action, or a symbol."""
         if self._token.kind != end and not self._is_symbol(end):
             raise self._error(f"unexpected {self._token.text!r} {where}")
         self._next()

@@ -17,7 +17,7 @@ KEYWORD_FUNCTIONS = frozenset(("and", "or"))
 class Template:
     """A template. Raises TemplateError if it cannot be parsed.
 
-    names  the names of the functions that it may call, beside those of Go
+    names  the names of the functions that it may call, besides those of Go
     """
 
     def __init__(self, source: str, names: Collection[str] = ()) -> None:

@@ -56,7 +56,7 @@ def storage_capacities(
     """Return the objects of a class, by name.
 
     volumes  the volumes of the class
-    Raises ValueError for an annotation that is no quantity.
+    Raises ValueError for an annotation that is not a quantity.
     """
     total = parse(annotations_of(storage_class).get(CAPACITY, _DEFAULT)).decimal
     capacities = {}

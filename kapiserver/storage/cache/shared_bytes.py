@@ -22,7 +22,7 @@ class SharedBytes(Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, mapping: mmap.mmap, start: int, size: int) -> SharedBytes:
-        """Return so many bytes of a mapping, from a position on."""
+        """Return this many bytes of a mapping, from a position on."""
         return cls(mapping, start << 32 | size)
 
     def __len__(self) -> int:

@@ -50,7 +50,7 @@ from kapiserver.storage.kv.contract import Revision
 LOOK_SECONDS = 15.0
 """The time between two looks at the caches. What has not changed between two is shared."""
 PAUSE_FACTOR = 100
-"""A look that took long is followed by a pause of so many times its length."""
+"""The pause after a slow look at the segments is this many times as long as the look."""
 ASK_SECONDS = 120.0
 """The shortest time between two requests to the publisher."""
 MIN_BYTES = 512

@@ -62,7 +62,7 @@ class SortedEntries:
         return end - first
 
     def sample(self, count: int) -> Sequence[Entry]:
-        """Return at most so many entries from everywhere in the order."""
+        """Return at most this many entries from everywhere in the order."""
         return self._entries[:: max(1, len(self._entries) // count)][:count]
 
     def add(self, entry: Entry) -> None:

@@ -36,7 +36,7 @@ from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Corrupt
 
 BUILD_AFTER = 4
-"""Building takes as long as trying about so many selections on all objects."""
+"""Building an index takes as long as about this many selections over all objects."""
 KEEP_SECONDS = 60.0
 MIN_OBJECTS = 256
 """Fewer objects in the scope of a selection are tried in less than a millisecond."""

@@ -65,7 +65,7 @@ class _Turns(threading.local):
         self._end()
 
     def _wait(self, rounds: int) -> None:
-        """Let the next piece run after so many rounds."""
+        """Let the next piece run after this many rounds."""
         assert self._loop is not None
         if rounds > 1:
             self._loop.call_soon(self._wait, rounds - 1)

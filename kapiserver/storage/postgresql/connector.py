@@ -19,7 +19,7 @@ _NEXT_HOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.TargetServerAttributeNotMatched,
 )
-"""Errors of a host after which the next one is tried: it is down, starts, or is no primary."""
+"""Errors of a host after which the next one is tried: it is down, starts, or is not the primary."""
 
 
 class Connector:

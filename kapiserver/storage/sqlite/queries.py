@@ -66,7 +66,7 @@ INSERT INTO current VALUES {(?, ?)} ON CONFLICT (key) DO UPDATE SET revision = e
 
 @functools.lru_cache(maxsize=64)
 def statement_for(template: str, rows: int) -> str:
-    """Return a statement for so many rows: the part of the template in braces is repeated."""
+    """Return a statement for this many rows: the part of the template in braces is repeated."""
     before, _, after = template.partition("{")
     row, _, end = after.partition("}")
     return before + ", ".join([row] * rows) + end

@@ -136,7 +136,7 @@ class TestClock(Subject, Clock):
     # Timers, on the server's loop.
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> ServerTimer:
-        """Call `callback` on the server's loop after so many seconds of this clock."""
+        """Call `callback` on the server's loop after this many seconds of this clock."""
         timer = ServerTimer(self, seconds, self.now() + seconds, callback)
         insort(self._timers, timer, key=_due)
         self._arm(timer)

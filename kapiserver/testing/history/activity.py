@@ -38,7 +38,7 @@ class Activity:
 
     async def wait_until(self, predicate: Callable[[], Awaitable[T]], seconds: float) -> T | None:
         """Return the first true value of a predicate, which is called again after each activity;
-        None if it has none within so many real seconds."""
+        None if it has none within this many real seconds."""
         deadline = asyncio.get_running_loop().time() + seconds
         while not (value := await predicate()):
             if not await self.wait(deadline):

@@ -13,7 +13,7 @@ WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 def check_for_hot_loops(records: Sequence[RequestRecord], *, requests: int, within: float) -> None:
     """Raise AssertionError if one client sent more than `requests` requests with the same verb for
-    the same object within so many seconds of the server's clock."""
+    the same object within this many seconds of the server's clock."""
     by_target: dict[tuple[str, ...], list[RequestRecord]] = {}
     for record in records:
         key = (record.user, record.user_agent, record.verb, record.target)

@@ -51,7 +51,7 @@ async def settle(server: Server, controllers: ControllerManager) -> None:
 
 
 async def run_ready_tasks(turns: int) -> bool:
-    """Let the running loop do what is ready, for so many turns at most; report whether it has
+    """Let the running loop do what is ready, for this many turns at most; report whether it has
     nothing left to run. Only loops of asyncio say so."""
     ready = getattr(asyncio.get_running_loop(), "_ready", True)
     idle_turns = 0

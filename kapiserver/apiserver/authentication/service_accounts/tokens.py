@@ -155,7 +155,7 @@ class ServiceAccountTokens:
 
     def verify(self, text: str) -> UnverifiedToken | None:
         """Return a token of this server's issuers that one of the keys signed, or None for a text
-        that is no such token. Raises InvalidCredentials for a forged one. The caller checks time
+        that is not such a token. Raises InvalidCredentials for a forged one. The caller checks time
         and audiences."""
         try:
             return self._verified(text)

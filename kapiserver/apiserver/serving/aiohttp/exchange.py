@@ -215,7 +215,7 @@ class AiohttpExchange:
         return Outcome(status=response.status, bytes_sent=bytes_sent, finished=True)
 
     def _is_taken_at_once(self, size: int) -> bool:
-        """Whether the transport takes so many bytes without waiting for the client."""
+        """Whether the transport takes this many bytes without waiting for the client."""
         transport = self._request.transport
         if transport is None:
             raise ConnectionResetError

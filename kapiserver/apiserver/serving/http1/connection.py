@@ -171,7 +171,7 @@ class Connection(AcceptedConnection):
         return self._abort_timer is not None
 
     def abort_later(self, seconds: float) -> None:
-        """Close the connection after so many seconds, if it is not closed by then."""
+        """Close the connection after this many seconds, if it is not closed by then."""
         self._cancel_abort_timer()
         self._abort_timer = self._loop.call_later(seconds, self.abort)
 

@@ -64,10 +64,10 @@ _EXPECT = istr("Expect")
 _SINGLE = frozenset(
     ("Content-Location", "Content-Range", "Content-Type", "Etag", "Max-Forwards", "User-Agent")
 )
-"""Headers that a request may have only once, beside Host, Content-Length and Transfer-Encoding; in
+"""Headers that a request may have only once, besides Host, Content-Length and Transfer-Encoding; in
 title case."""
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-"""Matches a percent sign in a path without two hexadecimal digits behind it."""
+"""Matches a percent sign in a path without two hexadecimal digits after it."""
 _INVALID_METHOD = "Invalid method encountered"
 _REQUEST_LINE = re.compile(rb"[A-Za-z]+ /\S* HTTP/1\.[01]\r\n")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]")

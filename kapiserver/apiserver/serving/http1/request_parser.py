@@ -115,7 +115,7 @@ class RequestParser:
         self._is_between = True
         """Whether httptools has seen the end of a request, and nothing of the next."""
         self._known_rest: bytes | None = None
-        """What stood behind the first line of a request without a body, which did not close the
+        """What followed the first line of a request without a body, which did not close the
         connection."""
         self._rest_headers = _NO_HEADERS
         """The headers in these bytes."""
@@ -168,7 +168,7 @@ class RequestParser:
         return True
 
     def _keep_rest(self, data: bytes) -> None:
-        """Keep what stands behind a plain first line, if these bytes are one whole request."""
+        """Keep what follows a plain first line, if these bytes are one whole request."""
         end = data.find(b"\r\n")
         if (
             self._is_between

@@ -21,7 +21,7 @@ STREAM_WINDOW = UNREAD_BYTES
 ANONYMOUS_WINDOW = 1 << 20
 """Bytes that a client may send on all streams, until one of its requests has authenticated."""
 RUNNING_PER_STREAM = 2
-"""A handler may run on for a while when the client has reset its stream. With so many times the
+"""A handler may run on for a while when the client has reset its stream. With this many times the
 allowed streams in handlers, new streams are refused."""
 HEADER_LIST_BYTES = 256 << 10
 """The maximum size of a header block and of its fields. Decoding them takes 10 ms."""

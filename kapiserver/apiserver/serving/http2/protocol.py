@@ -160,7 +160,7 @@ class ServerProtocol:
             self._close(stream, End.RESET_BY_US)
 
     def acknowledge(self, stream: Stream, size: int) -> None:
-        """Let the client send more: a handler has taken so many bytes of its request."""
+        """Let the client send more: a handler has taken this many bytes of its request."""
         if stream.is_closed or not size:
             return
         self._acknowledge(size)
@@ -252,7 +252,7 @@ class ServerProtocol:
             self._closed.add(fault.stream_id, End.RESET_BY_US)
 
     def _acknowledge(self, size: int) -> None:
-        """Let the client send so many bytes on any streams."""
+        """Let the client send this many bytes on any streams."""
         self._out.write(self._receive_window.acknowledge(size))
 
     # Frames about the connection.

@@ -36,7 +36,7 @@ from kapiserver.apiserver.memory_limit import process_memory
 CHECK_SECONDS = 1.0
 """The time between two checks of the memory while no requests arrive, which check it, too."""
 MORE_BYTES = 64 << 20
-"""New objects are collected when the process takes so much more memory than after the last
+"""New objects are collected when the process takes this much more memory than after the last
 collection."""
 EXCEEDED_SECONDS = 300.0
 """The shortest time between two collections because the process exceeds its limit of memory."""

@@ -20,7 +20,7 @@ SILENT_SECONDS = 30.0
 class Silence(Struct):
     """Decides which workers hang, from one look at them to the next.
 
-    limit       a worker that is silent for so many seconds hangs
+    limit       a worker that is silent for this many seconds hangs
     looked_at   the time of the last look
     since       earlier silence does not count
     """

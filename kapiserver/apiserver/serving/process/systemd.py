@@ -28,7 +28,7 @@ _WATCHDOG_SHARE = 0.5
 """The share of the watchdog's time after which the server reports again, as sd_watchdog_enabled(3)
 recommends."""
 _STOP_MARGIN = 10.0
-"""Seconds beside those of the requests in which controllers and the store stop."""
+"""Seconds in which controllers and the store stop, after the requests have ended."""
 
 _log = logging.getLogger(__name__)
 
@@ -124,8 +124,8 @@ def _listening(descriptor: int) -> socket.socket:
     if not is_tcp or not passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         passed.detach()
         raise ValueError(
-            f"systemd passed descriptor {descriptor}, which is no listening TCP socket: the socket "
-            "unit needs ListenStream= with an address and a port"
+            f"systemd passed descriptor {descriptor}, which is not a listening TCP socket: the "
+            "socket unit needs ListenStream= with an address and a port"
         )
     passed.setblocking(False)
     return passed

@@ -24,7 +24,7 @@ The states of a worker, as the supervisor sees them:
 
 `pid` is 0 in exited, `ready` is true in waiting and serving. The supervisor has two states of its
 own, which it never leaves: `_all_ready`, in which a worker that starts again waits for no other and
-an exit is no failure, and `_stopping`, in which none starts again.
+an exit is not a failure, and `_stopping`, in which none starts again.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ def _due_start(plan: CronJobPlan, cron_job: Tree, times: ScheduleTimes, now: flo
 
 def _is_held_back(plan: CronJobPlan, cron_job: Tree, scheduled: int) -> bool:
     """Report whether a start that is due does not happen, because it has happened before, or must
-    not run beside an active Job."""
+    not run at the same time as an active Job."""
     active = active_of(plan.status)
     name = job_name(cron_job, scheduled)
     if any(reference.get("name") == name for reference in active):

@@ -21,7 +21,7 @@ MANY_MISSED = 100
 _DAY = timedelta(days=1)
 _HOUR, _MINUTE = 3600, 60
 _YEARS = 5
-"""A schedule without a start in so many years has none."""
+"""A schedule without a start in this many years has none."""
 
 
 class ScheduleTimes:

@@ -5,7 +5,7 @@ ReplicaFailure.
 | --- | --- | --- |
 | True | NewReplicaSetCreated, FoundNewReplicaSet | a rollout begins |
 | True | ReplicaSetUpdated | pods were added, became ready or available, or old ones went |
-| True | NewReplicaSetAvailable | the rollout is complete; later changes are no rollout |
+| True | NewReplicaSetAvailable | the rollout is complete; later changes are not a rollout |
 | False | ProgressDeadlineExceeded | no progress for `progressDeadlineSeconds` |
 | False | ReplicaSetCreateError | the new ReplicaSet was refused |
 | Unknown | DeploymentPaused, DeploymentResumed | the user paused or resumed it |

@@ -2,7 +2,7 @@
 
 An autoscaler without `spec.behavior` scales down to the highest recommendation of the last minutes,
 and up to twice the replicas at most. With a behavior each direction has a stabilization window and
-policies, which allow so many pods or percent in so many seconds.
+policies, which allow a number of pods, or a percentage, in a number of seconds.
 
 All functions are pure; times are seconds since 1970. Mirrors the functions about normalization in
 pkg/controller/podautoscaler/horizontal.go.

@@ -23,7 +23,7 @@ def index_of(pod: Tree, completions: int) -> int | None:
 
 
 def parse_indexes(text: str | None, completions: int) -> frozenset[int]:
-    """Return the indexes below `completions` of a text; parts that are no numbers are ignored."""
+    """Return the indexes below `completions` of a text; parts that are not numbers are ignored."""
     indexes: set[int] = set()
     for part in (text or "").split(","):
         first, dash, last = part.partition("-")

@@ -53,7 +53,7 @@ class Instances:
         """Whether an instance was started since the operator had settled."""
 
     def begin(self, earlier_version: Launcher | None, watches: int, credential: str) -> None:
-        """Begin a run, whose instances open so many watches when they start, and are an earlier
+        """Begin a run, whose instances open this many watches when they start, and are an earlier
         version of the operator until `upgrade`, if there is one. `credential` expires in it."""
         self.launcher = earlier_version or self._launcher
         self._watches = watches
@@ -74,7 +74,7 @@ class Instances:
         return bool(self._tasks)
 
     async def rest(self, seconds: float) -> float:
-        """Let a part of so many seconds of the programs' time go by. Return how much went by while
+        """Let a part of these seconds of the programs' time go by. Return how much went by while
         all of them waited."""
         match tuple(self._programs.values()):
             case ():

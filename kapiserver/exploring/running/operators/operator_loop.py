@@ -36,7 +36,7 @@ class Idleness(Struct, frozen=True):
 
 
 class _Rest(Struct, frozen=True, eq=False):
-    """A request to move the time by so many seconds at most, if `wakes` is still the same."""
+    """A request to move the time by this many seconds at most, if `wakes` is still the same."""
 
     seconds: float
     wakes: int | None
@@ -137,7 +137,7 @@ class OperatorLoop(ThreadLoop):
 
     def rest(self, seconds: float, wakes: int | None = None) -> Future[Idleness]:
         """Return what the loop was like when it was idle the next time. If nothing has woken it
-        since `wakes`, its time is moved to its next timer, by so many seconds at most. Raises
+        since `wakes`, its time is moved to its next timer, by this many seconds at most. Raises
         RuntimeError when the loop is closed."""
         rest = _Rest(seconds, wakes, Future())
         self.call_soon_threadsafe(self._rests.append, rest)

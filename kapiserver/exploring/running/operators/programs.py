@@ -44,7 +44,7 @@ class Program(Protocol):
         """Let it run on after `pause`."""
 
     async def rest(self, seconds: float) -> float:
-        """Let a part of so many seconds of the program's time go by. Return how much went by while
+        """Let a part of these seconds of the program's time go by. Return how much went by while
         it waited for a response, an event or a timer; 0 if it worked."""
 
 

@@ -36,7 +36,7 @@ class Hosts(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What templates know beside their object.
+    """What templates know besides their object.
 
     now         returns the time, in seconds since 1970
     started     the time at which the server started

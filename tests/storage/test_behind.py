@@ -95,6 +95,30 @@ def test_conflict_costs_no_read(run_on_pair: Any) -> None:
     run_on_pair(test)
 
 
+def test_another_server_wrote_the_same_before(run_on_pair: Any) -> None:
+    """An update has its own revision, though the event of another server's earlier write of the
+    same bytes arrives while it is written."""
+
+    async def test(up_to_date: Any, behind: Any, delayed: Any) -> None:
+        await put(up_to_date, "a", "data", to={"k": "same"})
+        await put(up_to_date, "a", "data", to={"k": "other"})
+        update = delayed.update
+
+        async def update_and_deliver(*arguments: Any, **options: Any) -> Revision:
+            revision: Revision = await update(*arguments, **options)
+            delayed.let_through()
+            return revision
+
+        delayed.update = update_and_deliver
+        entry = (await put(behind, "a", "data", to={"k": "same"})).entry
+        newest = await up_to_date.get(key("a"))
+        assert entry.revision == newest.revision
+        assert entry.tree()["metadata"]["resourceVersion"] == str(newest.revision)
+        assert (await behind.get(key("a"))).revision == newest.revision
+
+    run_on_pair(test)
+
+
 def test_update_of_a_deleted_object(run_on_pair: Any) -> None:
     """An update and a delete raise NotFound if another server deleted the object."""
 

@@ -202,7 +202,8 @@ class ResourceStore(ResourceReader):
             encoded = await self._encode(cost, obj)
             entry = self._codec.written_entry(path, encoded.value, _NOT_WRITTEN, encoded.tree)
             if not dry_run:
-                await self._write(entry, self._kv.create(path, encoded.stored, ttl=self._ttl))
+                create = self._kv.create(path, encoded.stored, ttl=self._ttl)
+                entry = await self._write(entry, create)
         except KeyExists:
             existing = self._cache.get(path)
             terminating = False
@@ -345,16 +346,17 @@ class ResourceStore(ResourceReader):
             return self._codec.written_entry(path, value, entry.revision, tree)
         changed = self._codec.written_entry(path, value, _NOT_WRITTEN, tree)
         write = self._kv.update(path, encoded.stored, expected=entry.revision, ttl=self._ttl)
-        await self._write(changed, write)
-        return changed
+        return await self._write(changed, write)
 
-    async def _write(self, entry: Entry, write: Coroutine[object, object, Revision]) -> None:
-        """Await a write; the watch cache adopts the entry for its event, tree included."""
+    async def _write(self, entry: Entry, write: Coroutine[object, object, Revision]) -> Entry:
+        """Await a write, and return its entry. The watch cache adopts the entry for the event, tree
+        included, or for an earlier event of the same bytes that another server wrote."""
         self._cache.expect_write(entry)
         try:
-            entry.set_revision(await write)
+            entry.set_revision(revision := await write)
         finally:
             self._cache.end_write(entry)
+        return entry if entry.revision == revision else entry.at_revision(revision)
 
     # Deleting.
 

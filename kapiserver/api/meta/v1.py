@@ -636,7 +636,6 @@ class ManagedFieldsEntry(Type):
     )
     operation: str = field(
         2,
-        enum=("Apply", "Update"),
         doc="How the fields were set: Apply for server-side apply, Update for every other write.",
     )
     apiVersion: str = field(

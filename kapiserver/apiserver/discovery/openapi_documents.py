@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 import kapiserver
 from kapiserver.api.custom_kinds import CustomKinds
-from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
+from kapiserver.api.group import CORE, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.meta.v1 import WatchEvent
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Type
@@ -40,6 +40,7 @@ from kapiserver.apiserver.discovery.openapi_operations import (
 )
 from kapiserver.apiserver.discovery.openapi_paths import BEARER, paths_v3
 from kapiserver.apiserver.discovery.openapi_schemas import (
+    all_versions,
     references_to,
     schemas_of,
     types_of,
@@ -86,12 +87,14 @@ class _Source(Struct, frozen=True):
                 without custom kinds
     parts       its operations
     type_of     returns the types of the kinds served now, even if a custom kind is removed later
+    version     the version that the document is about; that of the core group for others
     """
 
     etag: str
     is_shared: bool
     parts: Parts
     type_of: TypeOf
+    version: GroupVersion
 
 
 class _Index(Struct, frozen=True):
@@ -216,9 +219,16 @@ class OpenAPIDocuments:
         code = f"{_source_hash()} {self._info} {sorted(self._excluded_types)}"
         sources: dict[str, _Source] = {}
 
-        def add(path: str, content: object, parts: Parts, *, is_shared: bool = True) -> None:
+        def add(
+            path: str,
+            content: object,
+            parts: Parts,
+            *,
+            is_shared: bool = True,
+            version: GroupVersion = CORE,
+        ) -> None:
             etag = hashlib.sha512(f"{code} {path} {content}".encode()).hexdigest().upper()
-            sources[path] = _Source(etag, is_shared, parts, type_of)
+            sources[path] = _Source(etag, is_shared, parts, type_of, version)
 
         for operation in ROOTS:
             add(operation.path.strip("/"), "", {operation: functools.partial(_single, operation)})
@@ -234,12 +244,14 @@ class OpenAPIDocuments:
                     resources,
                     _parts(type_of, version, resources),
                     is_shared=not any(resource.definition for resource in resources),
+                    version=version,
                 )
         return dict(sorted(sources.items()))
 
     def _make_v3(self, source: _Source) -> OpenAPIDocument:
         operations = [each for part in source.parts.values() for each in self._served(part)]
-        schemas, type_of = schemas_of(self._scheme, "v3"), source.type_of
+        type_of = source.type_of
+        schemas = schemas_of(self._scheme, "v3", sorted({CORE, source.version}))
         kinds = {kind for each in operations for kind in each.kinds}
         definitions = schemas.collect(types_of(kinds, type_of)) | undeclared_of(kinds)
         tree = {
@@ -259,7 +271,7 @@ class OpenAPIDocuments:
             for source in sources
             for key, part in source.parts.items()
         }
-        schemas = schemas_of(self._scheme, "v2")
+        schemas = schemas_of(self._scheme, "v2", all_versions(self._scheme))
         tree = self._v2_builder.build(parts, sources[0].type_of, schemas)
         return self._new_document(tree, encode_v2)
 

@@ -55,7 +55,7 @@ _PACKAGES = {
 """Packages of groups that Go declares outside of k8s.io/api."""
 _ALL_VERSIONS_KINDS = ("DeleteOptions", "WatchEvent")
 """Kinds of meta/v1 that are registered in all group-versions."""
-_UNVERSIONED = ("meta.k8s.io", "apidiscovery.k8s.io")
+_UNVERSIONED = ("meta.k8s.io", "apidiscovery.k8s.io", "audit.k8s.io")
 
 _SCALARS: Mapping[str, Tree] = {
     "string": {"type": "string"},
@@ -131,12 +131,12 @@ class Schemas(Struct, frozen=True):
     """Builds schemas in one dialect of OpenAPI.
 
     groups          names of groups by package below `api`
-    all_versions    all group-versions that have types
+    versions        the versions of kinds that are registered in all of them
     """
 
     dialect: Dialect
     groups: Mapping[str, str]
-    all_versions: Sequence[GroupVersion]
+    versions: Sequence[GroupVersion]
 
     def reference(self, name: str) -> Tree:
         """Return a reference to the schema of that name."""
@@ -181,6 +181,8 @@ class Schemas(Struct, frozen=True):
         required = []
         for flat in type_.flat_fields():
             properties[flat.field.name] = self._property_schema(flat.field)
+            if flat.field.name == "items" and issubclass(type_, Kind):  # a list of objects
+                properties["items"].pop("x-kubernetes-list-type", None)
             if flat.field.options.required:
                 required.append(flat.field.name)
         schema = _with_description(description(type_), {"type": "object"})
@@ -207,7 +209,7 @@ class Schemas(Struct, frozen=True):
         _, _, package, version, *_ = type_.__module__.split(".")
         if package != "meta":
             return [GroupVersionKind(self.groups[package], version, type_.__name__)]
-        versions = self.all_versions if type_.__name__ in _ALL_VERSIONS_KINDS else (CORE,)
+        versions = self.versions if type_.__name__ in _ALL_VERSIONS_KINDS else (CORE,)
         return [version.with_kind(type_.__name__) for version in versions]
 
     def _property_schema(self, field: Field) -> Tree:
@@ -218,7 +220,8 @@ class Schemas(Struct, frozen=True):
         if default is not None:
             keywords["default"] = default
         if options.enum:
-            keywords["enum"] = sorted(options.enum)
+            part = schema.get("items") or schema.get("additionalProperties") or keywords
+            part["enum"] = sorted(options.enum)
         keywords |= _extensions(field)
         text = options.doc or TYPE_META.get(field.name, "")
         return _with_description(
@@ -234,34 +237,28 @@ class Schemas(Struct, frozen=True):
         if isinstance(shape, Scalar):
             return dict(_SCALARS[shape.name])
         if isinstance(shape, ListOf):
-            return {"type": "array", "items": self._item_schema(shape.item)}
+            return {"type": "array", "items": self._shape_schema(shape.item)}
         if isinstance(shape, MapOf):
-            return {"type": "object", "additionalProperties": self._item_schema(shape.value)}
+            return {"type": "object", "additionalProperties": self._shape_schema(shape.value)}
         if _is_inline(shape.type):
             return dict(shape.type.openapi)
         return self.ref(shape.type)
 
-    def _item_schema(self, shape: Shape) -> Tree:
-        schema = self._shape_schema(shape)
-        if self.dialect == "v2":
-            return schema
-        if isinstance(shape, Scalar) and shape.name in _ZEROS:
-            return schema | {"default": _ZEROS[shape.name]}
-        if isinstance(shape, Message) and not issubclass(shape.type, ScalarType):
-            return self._with_keywords(schema, {"default": {}}, has_description=False)
-        return schema
+
+def schemas_of(scheme: Scheme, dialect: Dialect, versions: Sequence[GroupVersion]) -> Schemas:
+    """Return the builder of the schemas of a scheme's types; see Schemas."""
+    groups = {group.package: group.name for group in scheme.declared_groups}
+    return Schemas(dialect, groups, versions)
 
 
-def schemas_of(scheme: Scheme, dialect: Dialect) -> Schemas:
-    """Return the builder of the schemas of a scheme's types."""
-    groups = scheme.declared_groups
-    all_versions = [
+def all_versions(scheme: Scheme) -> list[GroupVersion]:
+    """Return all group-versions that have types, sorted."""
+    return sorted(
         GroupVersion(group.name, version)
-        for group in groups
+        for group in scheme.declared_groups
         if group.name not in _UNVERSIONED
-        for version in sorted(group.declared_versions)
-    ]
-    return Schemas(dialect, {group.package: group.name for group in groups}, sorted(all_versions))
+        for version in group.declared_versions
+    )
 
 
 def _default(field: Field) -> Any:

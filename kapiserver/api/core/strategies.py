@@ -57,6 +57,9 @@ class SecretStrategy(Strategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(validate_secret_update(new, old))
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.warnings_for_secret(new))
+
 
 class EventStrategy(Strategy):
     """The strategy of events. PUT may create them, and any path segment is a valid name."""

@@ -5,6 +5,8 @@ Mirrors pkg/api/service/warnings.go and the strategies of pods and nodes of Kube
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterator
 
 from kapiserver.api import names
@@ -12,7 +14,8 @@ from kapiserver.api.accessors import annotations_of, name_of
 from kapiserver.api.addresses import cidr_warnings, ip_warnings
 from kapiserver.api.core.services import EXTERNAL_NAME, HEADLESS
 from kapiserver.api.errors import Path
-from kapiserver.api.types import Tree
+from kapiserver.api.go_format import go_value
+from kapiserver.api.types import Tree, Value
 
 _SPEC = Path("spec")
 _HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
@@ -72,6 +75,45 @@ def warnings_for_service_account(new: Tree, old: Tree | None) -> Iterator[str]:
             f"metadata.annotations[{_MOUNTABLE_SECRETS_ANNOTATION}]: deprecated in v1.32+; "
             "prefer separate namespaces to isolate access to mounted secrets"
         )
+
+
+def warnings_for_secret(secret: Tree) -> Iterator[str]:
+    """Warn about a TLS secret whose certificate or key has no PEM block of its kind. Whether the
+    blocks can be parsed, and belong together, is not looked into. Mirrors tls.X509KeyPair."""
+    if secret.get("type") != "kubernetes.io/tls":
+        return
+    data = secret.get("data") or {}
+    certificates, keys = (_block_types(data.get(name) or "") for name in ("tls.crt", "tls.key"))
+    if not certificates:
+        yield "tls: failed to find any PEM data in certificate input"
+    elif "CERTIFICATE" not in certificates:
+        if len(certificates) == 1 and certificates[0].endswith("PRIVATE KEY"):
+            yield (
+                "tls: failed to find certificate PEM data in certificate input, but did find a "
+                "private key; PEM inputs may have been switched"
+            )
+        else:
+            yield (
+                'tls: failed to find "CERTIFICATE" PEM block in certificate input after skipping '
+                f"PEM blocks of the following types: {go_value(certificates)}"
+            )
+    elif not keys:
+        yield "tls: failed to find any PEM data in key input"
+    elif keys == ["CERTIFICATE"]:
+        yield "tls: found a certificate rather than a key in the PEM for the private key"
+    elif not any(name.endswith("PRIVATE KEY") for name in keys):
+        yield (
+            'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input after '
+            f"skipping PEM blocks of the following types: {go_value(keys)}"
+        )
+
+
+_BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n[^-]*-----END \1-----")
+
+
+def _block_types(text: str) -> list[Value]:
+    """Return the types of the PEM blocks of a value of a secret, in order."""
+    return [name.decode("latin-1") for name in _BLOCK.findall(base64.b64decode(text))]
 
 
 def warnings_for_service(obj: Tree) -> Iterator[str]:

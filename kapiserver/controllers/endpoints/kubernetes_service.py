@@ -139,7 +139,12 @@ class KubernetesService(Controller[str]):
         await self._free(address)
         metadata: Tree = {"name": NAME, "namespace": NAMESPACE, "labels": dict(_LABELS)}
         port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": self._port}
-        spec = {"ports": [port], "clusterIP": address, "type": "ClusterIP"}
+        spec = {
+            "ports": [port],
+            "clusterIP": address,
+            "type": "ClusterIP",
+            "ipFamilyPolicy": "SingleStack",
+        }
         services = self.context.resource("v1", "services", namespace=NAMESPACE)
         await create_missing(services, _object(CORE, "Service", metadata, spec))
 

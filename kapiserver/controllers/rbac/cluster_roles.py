@@ -49,8 +49,8 @@ RULES_BY_AGGREGATE: Mapping[str, Sequence[Tree]] = {
             "configmaps persistentvolumeclaims replicationcontrollers "
             "replicationcontrollers/scale secrets serviceaccounts services services/proxy",
         ),
-        rule(WRITE, "core events.k8s.io", "events"),
         rule("create", "core", "serviceaccounts/token"),
+        rule(WRITE, "core events.k8s.io", "events"),
         rule(
             WRITE, "apps",
             "daemonsets deployments deployments/rollback deployments/scale replicasets "

@@ -169,22 +169,22 @@ def test_checks(expression):
 
 def test_decisions():
     """A decision tells its reason and its error."""
-    known = (Check(path="/x", verb="get"), Decision(False, "no rule", "the webhook is down"))
+    decisions = (Check(path="/x", verb="get"), Decision(False, "no rule", "the webhook is down"))
     decision = "authorizer.path('/x').check('get')"
     for expression in (
         f"{decision}.reason() == 'no rule'",
         f"{decision}.errored()",
         f"{decision}.error() == 'the webhook is down'",
     ):
-        assert authorize(expression, known)[0].value is True
+        assert authorize(expression, decisions)[0].value is True
 
 
 def test_two_checks_in_an_expression():
     """The cost limit allows two checks in one expression, even of the same attributes."""
-    known = (Check(path="/x", verb="get"), Decision(True))
+    decisions = (Check(path="/x", verb="get"), Decision(True))
     check = "authorizer.path('/x').check('get').allowed()"
-    assert authorize(f"{check} && {check}", known)[0].value is True
-    assert authorize(f"{check} && {check} && {check}", known)[0].is_exceeded
+    assert authorize(f"{check} && {check}", decisions)[0].value is True
+    assert authorize(f"{check} && {check} && {check}", decisions)[0].is_exceeded
 
 
 CHECK_FAILURES = {

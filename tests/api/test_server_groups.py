@@ -265,9 +265,9 @@ def test_fields_of_coordinated_leader_election():
     updated = deepcopy(lease)
     strategy("leases").prepare_for_update(updated, LEASE)
     assert updated == LEASE
-    kept = deepcopy(lease)
-    strategy("leases").prepare_for_update(kept, lease)
-    assert kept == lease
+    original = deepcopy(lease)
+    strategy("leases").prepare_for_update(original, lease)
+    assert original == lease
 
 
 def test_storage_versions():

@@ -217,13 +217,13 @@ def test_heap_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not tracemalloc.is_tracing()
     tracemalloc.start(4)
     try:
-        kept = [bytes(1000) for _ in range(500)]
+        allocated = [bytes(1000) for _ in range(500)]
         samples = profile_heap(300, threading.Event()).samples
         assert tracemalloc.is_tracing()
     finally:
         tracemalloc.stop()
     assert max(sample.values[1] for sample in samples if sample.stack[0].file == __file__) >= (
-        len(kept) * 1000
+        len(allocated) * 1000
     )
 
 

@@ -60,8 +60,8 @@ async def _error_in_a_variable(server: Server) -> None:
     """A handler that keeps its error in a variable."""
 
     async def handle(_request: Request) -> AnyResponse:
-        kept = BadRequest("kept")
-        raise kept
+        error = BadRequest("kept")
+        raise error
 
     response = await respond_to_errors(server, handle)(_request())
     assert response.status == 400

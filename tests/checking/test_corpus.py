@@ -68,7 +68,7 @@ def _differences(judge: Judge, numbers: range) -> tuple[int, list[str]]:
     judged, differences = 0, []
     for number in numbers:
         text = manifest_text(number)
-        found = _verdict(check_text(text))
+        verdict = _verdict(check_text(text))
         try:
             tree = codec.decode_value(text.encode())
         except CodecError:
@@ -79,9 +79,9 @@ def _differences(judge: Judge, numbers: range) -> tuple[int, list[str]]:
         expected = judge.verdict(path, tree)
         judged += 1
         if any(re.match(r'namespaces "[^"]*" not found', each) for each in expected.errors):
-            found = Verdict(found.errors[:1], found.warnings)  # the check goes on
-        if not _is_same(found, expected) and not _is_undecided(judge, path, tree, expected):
-            differences.append(f"{number}:\n  server {expected}\n  check {found}")
+            verdict = Verdict(verdict.errors[:1], verdict.warnings)  # the check goes on
+        if not _is_same(verdict, expected) and not _is_undecided(judge, path, tree, expected):
+            differences.append(f"{number}:\n  server {expected}\n  check {verdict}")
     return judged, differences
 
 

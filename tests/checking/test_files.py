@@ -24,8 +24,13 @@ def test_folders_are_read_in_the_order_of_names(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(BAD)
     (tmp_path / "b/z.json").write_text('{"apiVersion": "v1", "kind": "ConfigMap"}')
-    found = check_paths(tmp_path)
-    assert [Path(finding.file).name for finding in found] == ["a.yaml", "c.yml", "c.yml", "z.json"]
+    findings = check_paths(tmp_path)
+    assert [Path(finding.file).name for finding in findings] == [
+        "a.yaml",
+        "c.yml",
+        "c.yml",
+        "z.json",
+    ]
 
 
 def test_bad_files_do_not_hide_others(tmp_path: Path) -> None:
@@ -38,8 +43,8 @@ def test_bad_files_do_not_hide_others(tmp_path: Path) -> None:
     (tmp_path / "6.yaml").symlink_to(tmp_path / "missing")
     os.mkfifo(tmp_path / "7.yaml")
     (tmp_path / "8.yaml").write_text("[" * 10_000)
-    found = check_paths(tmp_path)
-    assert [(Path(finding.file).name, finding.rule) for finding in found] == [
+    findings = check_paths(tmp_path)
+    assert [(Path(finding.file).name, finding.rule) for finding in findings] == [
         ("1.yaml", "not-yaml"),
         ("1.yaml", "invalid-value"),
         ("2.yaml", "not-yaml"),
@@ -58,12 +63,12 @@ def test_cycle_of_links(tmp_path: Path) -> None:
     (tmp_path / "a/b/up").symlink_to(tmp_path / "a")
     (tmp_path / "a/bad.yaml").write_text(BAD)
     (tmp_path / "again").symlink_to(tmp_path / "a/b")
-    found = check_paths(tmp_path)
-    assert {Path(finding.file).name for finding in found if finding.rule == "link-cycle"} == {
+    findings = check_paths(tmp_path)
+    assert {Path(finding.file).name for finding in findings if finding.rule == "link-cycle"} == {
         "up",
         "b",
     }
-    assert "invalid-value" in rules(found)
+    assert "invalid-value" in rules(findings)
 
 
 def test_large_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

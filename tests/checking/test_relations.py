@@ -69,13 +69,13 @@ spec:
 )  # fmt: skip
 def test_references_of_pods(spec: str, rule: str) -> None:
     """A pod refers to accounts, claims, and to data and their keys; optional data may be absent."""
-    found = check_text(f"{DATA}{POD}  {spec}\n")
+    findings = check_text(f"{DATA}{POD}  {spec}\n")
     if spec.startswith("serviceAccountName: robot"):  # the server refuses such a pod
-        assert "refused" in rules(found)
-        found = [finding for finding in found if finding.severity == "warning"]
+        assert "refused" in rules(findings)
+        findings = [finding for finding in findings if finding.severity == "warning"]
     if "initContainers" in spec or rule:
-        found = [finding for finding in found if finding.rule != "server-warning"]
-    assert rules(found) == ([rule] if rule else [])
+        findings = [finding for finding in findings if finding.rule != "server-warning"]
+    assert rules(findings) == ([rule] if rule else [])
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_references_of_pods(spec: str, rule: str) -> None:
 )  # fmt: skip
 def test_references_of_other_kinds(text: str, expected: tuple[int, int, str]) -> None:
     """Other kinds refer to objects, pods and ports too."""
-    found = check_text(text + "---\n" + POD)
-    assert places(found) == [expected]
-    assert found[0].severity == "warning"
+    findings = check_text(text + "---\n" + POD)
+    assert places(findings) == [expected]
+    assert findings[0].severity == "warning"
 
 
 @pytest.mark.parametrize("port", ["http", "8080", "80"])
@@ -124,8 +124,8 @@ def test_only_the_own_namespace_counts() -> None:
     """References and selectors lead to objects of the same namespace."""
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n---\n"
     moved = POD.replace("name: p,", "name: p, namespace: other,")
-    found = check_text(namespace + moved + "---\n" + SERVICE % ("80", "web"))
-    assert rules(found) == ["selector-matches-nothing"]
+    findings = check_text(namespace + moved + "---\n" + SERVICE % ("80", "web"))
+    assert rules(findings) == ["selector-matches-nothing"]
 
 
 def test_refused_objects_exist() -> None:

@@ -143,9 +143,9 @@ def test_lines_of_later_documents_and_lists() -> None:
     """Lines count from the beginning of the file, in documents, lists and sequences."""
     item = "{apiVersion: v1, kind: ConfigMap, metadata: {name: A}}"
     text = _join("\n\n", f"kind: List\napiVersion: v1\nitems:\n- {item}\n", f"# x\n- {item}\n")
-    found = check_text(text)
-    assert places(found)[0] == (7, 48, "invalid-value")
-    assert places(found)[-1] == (10, 48, "invalid-value")
+    findings = check_text(text)
+    assert places(findings)[0] == (7, 48, "invalid-value")
+    assert places(findings)[-1] == (10, 48, "invalid-value")
 
 
 def test_custom_resources() -> None:
@@ -238,9 +238,9 @@ def test_warnings() -> None:
     """What the server warns of is a warning: deprecated versions, and its other warnings."""
     endpoints = "apiVersion: v1\nkind: Endpoints\nmetadata: {name: e}\n"
     text = _join(endpoints, NAMESPACE.replace("enforce", "warn"), POD + "  hostNetwork: true\n")
-    found = check_text(text)
-    assert rules(found) == ["deprecated-version", "pod-security"]
-    assert {finding.severity for finding in found} == {"warning"}
+    findings = check_text(text)
+    assert rules(findings) == ["deprecated-version", "pod-security"]
+    assert {finding.severity for finding in findings} == {"warning"}
 
 
 def test_webhooks_are_not_called() -> None:

@@ -69,9 +69,9 @@ def _against(old: str, new: str) -> list[Finding]:
 )  # fmt: skip
 def test_immutable_fields(old: str, new: str, place: tuple[int, int]) -> None:
     """A changed field that cannot be changed is an error at the field or above it."""
-    found = [finding for finding in _against(old, new) if finding.severity == "error"]
-    assert rules(found) == ["immutable-field"] * len(found)
-    assert places(found)[0][:2] == place
+    errors = [finding for finding in _against(old, new) if finding.severity == "error"]
+    assert rules(errors) == ["immutable-field"] * len(errors)
+    assert places(errors)[0][:2] == place
     for unchanged in (old, new):
         assert set(rules(_against(unchanged, unchanged))) <= {"missing-service"}
 
@@ -175,12 +175,12 @@ def test_other_users(user: str) -> None:
     """A user may apply what roles allow; the rest is an error, and is checked too."""
     reads = list(read_documents(SourceFile("roles.yaml", ROLES.encode())))
     text = f"{_workload('Deployment', 'apps/v1', '')}---\n{CONFIG_MAP}dat: {{}}\n"
-    found = check_text(text, user=user, context=reads)
-    denied = [finding for finding in found if finding.rule == "not-allowed"]
+    findings = check_text(text, user=user, context=reads)
+    denied = [finding for finding in findings if finding.rule == "not-allowed"]
     assert "cannot create resource" in denied[0].message
     assert denied[0].object == "Deployment web"
     assert f'User "{user}" cannot patch resource "configmaps"' in denied[1].message
-    assert rules(found) == ["not-allowed", "not-allowed", "unknown-field"]
+    assert rules(findings) == ["not-allowed", "not-allowed", "unknown-field"]
     allowed = ROLES.replace("[patch]", "[patch, create]")
     reads = list(read_documents(SourceFile("roles.yaml", allowed.encode())))
     assert len(check_text(text, user=user, context=reads)) == 2
@@ -205,8 +205,8 @@ def test_snapshot_of_yaml(tmp_path: Path) -> None:
     )
     arguments = ["check", str(tmp_path / "new.yaml"), "--cluster", str(tmp_path / "cluster")]
     assert main(arguments) == 1
-    found = kapiserver.check([], cluster=[])
-    assert found == []
+    findings = kapiserver.check([], cluster=[])
+    assert findings == []
 
 
 def test_conflicts_with_other_managers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,8 +237,8 @@ def test_refused_objects_of_a_snapshot() -> None:
     good = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     bad = good | {"metadata": {"name": "A"}}
     unknown = {"apiVersion": "a/v1", "kind": "B", "metadata": {"name": "a"}}
-    found = kapiserver.check([good], cluster=[unknown, bad, good])
-    assert [(finding.rule, finding.severity) for finding in found] == [
+    findings = kapiserver.check([good], cluster=[unknown, bad, good])
+    assert [(finding.rule, finding.severity) for finding in findings] == [
         ("not-loaded", "warning"),
         ("not-loaded", "warning"),
     ]

@@ -48,18 +48,21 @@ def test_encoding(fields: list[tuple[bytes, bytes]]) -> None:
 @given(blocks=st.lists(st.binary(max_size=60), max_size=5), is_forbidden=st.booleans())
 def test_any_block(blocks: list[bytes], is_forbidden: bool) -> None:
     """A block is decoded as by the package, or refused if the package refuses it."""
-    ours, theirs = Decoder(list_bytes=LIMIT), reference.Decoder(max_header_list_size=LIMIT)
+    decoder, reference_decoder = (
+        Decoder(list_bytes=LIMIT),
+        reference.Decoder(max_header_list_size=LIMIT),
+    )
     if is_forbidden:
-        ours.forbid_table()
-        theirs.max_allowed_table_size = 0
+        decoder.forbid_table()
+        reference_decoder.max_allowed_table_size = 0
     for block in blocks:
         try:
-            expected = [tuple(field) for field in theirs.decode(block, raw=True)]
+            expected = [tuple(field) for field in reference_decoder.decode(block, raw=True)]
         except reference.HPACKError:
             with pytest.raises(HpackError):
-                ours.decode(block)
+                decoder.decode(block)
             return
-        assert ours.decode(block) == expected
+        assert decoder.decode(block) == expected
 
 
 @given(text=st.binary(max_size=60))

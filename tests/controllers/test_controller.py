@@ -149,8 +149,8 @@ def test_index_has_what_the_handler_saw(size: int) -> None:
 
     class Looking(Recorder):
         async def reconcile(self, key: ObjectKey) -> None:
-            found = [entry.key.name for entry in self.by_app.get("default/web")]
-            self.keys.append(",".join(found))
+            names = [entry.key.name for entry in self.by_app.get("default/web")]
+            self.keys.append(",".join(names))
 
     async def test() -> None:
         async with cluster() as here:
@@ -415,8 +415,8 @@ def test_indexes_and_selection() -> None:
             with informer.subscribe(lambda _: None) as subscription:
                 await subscription.wait_synced()
                 for namespace, count in (("", 1), ("default", 1), ("other", 0)):
-                    found = informer.lister.select(selection, namespace)
-                    assert [labels_of(each.tree()) for each in found] == [{"app": "web"}] * count
+                    entries = informer.lister.select(selection, namespace)
+                    assert [labels_of(each.tree()) for each in entries] == [{"app": "web"}] * count
                 assert informer.lister.get(ObjectKey("default", "a")) is not None
                 assert informer.lister.get(ObjectKey("default", "")) is None
 

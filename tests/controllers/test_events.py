@@ -65,8 +65,8 @@ def event(message="m", reason="Failed", involved=POD, type_="Warning"):
 def test_correlation(events, written):
     correlator, results = EventCorrelator(), []
     for each, seconds in events:
-        found = correlator.correlate(each, NOW + seconds)
-        results.append(found and (found.message, found.count))
+        decision = correlator.correlate(each, NOW + seconds)
+        results.append(decision and (decision.message, decision.count))
     assert results == written
 
 

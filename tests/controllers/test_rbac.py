@@ -54,8 +54,8 @@ def test_policy(make_server, tmp_path):
 
 def test_policy_of_kubernetes():
     """The roles and bindings are those of Kubernetes 1.37."""
-    found = bootstrap_lines(each.tree for each in bootstrap_policy())
-    assert found == BOOTSTRAP_TABLE.read_text().splitlines()
+    lines = bootstrap_lines(each.tree for each in bootstrap_policy())
+    assert lines == BOOTSTRAP_TABLE.read_text().splitlines()
 
 
 def test_managed_fields(make_server):

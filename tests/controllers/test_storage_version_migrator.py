@@ -57,8 +57,8 @@ def test_steps(migrations: list[Tree], expected: Any) -> None:
         return each["metadata"]["name"] if each is not None else None
 
     steps = steps_of(migrations)
-    found = ([name(each) for each in steps.to_close], name(steps.running), name(steps.to_start))
-    assert found == expected
+    planned = ([name(each) for each in steps.to_close], name(steps.running), name(steps.to_start))
+    assert planned == expected
 
 
 def test_condition_times() -> None:

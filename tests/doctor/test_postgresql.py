@@ -82,17 +82,17 @@ def test_silent_server(tmp_path: Path) -> None:
     port = free_port()
     flag = f"--storage=postgresql://user:secret@127.0.0.1:{port}/database"
     examined = installation(tmp_path, flag)
-    found = [
+    messages = [
         problem
         for check in INSTALLATION_CHECKS
         if check.name.startswith("postgresql-")
         for problem in check.run(examined)
     ]
-    assert [(each.severity, each.about) for each in found] == [
+    assert [(each.severity, each.about) for each in messages] == [
         (ERROR, f"postgresql://127.0.0.1:{port}/database")
     ]
     assert problems("unsafe-settings", examined)[0].about == "--storage"
-    assert "secret" not in str([*found, *problems("unsafe-settings", examined)])
+    assert "secret" not in str([*messages, *problems("unsafe-settings", examined)])
 
 
 @pytest.mark.slow
@@ -182,8 +182,8 @@ def test_dead_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgresql_tables, "DEAD_ROWS", 10)
     store.sql("ALTER TABLE {}.log SET (autovacuum_enabled = false)")
     store.sql("DELETE FROM {}.log", "ANALYZE {}.log")
-    found = problems("postgresql-vacuum", store.examined())
-    messages = {each.about: each.message for each in found if "dead" in each.message}
+    vacuum_problems = problems("postgresql-vacuum", store.examined())
+    messages = {each.about: each.message for each in vacuum_problems if "dead" in each.message}
     assert messages[f"table {store.role}.log"] == (
         "has 20 dead rows beside 0, and was never vacuumed"
     )
@@ -194,10 +194,10 @@ def test_blockers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgresql_tables, "SLOT_BYTES", -1)
     store.sql("SELECT pg_create_physical_replication_slot('{}', true)")
     try:
-        found = problems("postgresql-blockers", store.examined())
+        blockers = problems("postgresql-blockers", store.examined())
     finally:
         store.sql("SELECT pg_drop_replication_slot('{}')")
-    assert f"replication slot {store.role}" in [each.about for each in found]
+    assert f"replication slot {store.role}" in [each.about for each in blockers]
 
 
 def test_long_transaction(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

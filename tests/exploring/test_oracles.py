@@ -24,8 +24,8 @@ def faults(plain: Builder, run: History, plan: Plan = CRASH) -> list[tuple[str, 
     """Return the oracles and messages of a run that is judged by a plain one."""
     histories = [plain.build()] * 3
     reference = learn_reference(histories, learn_expectation(histories))
-    found = judge(Run(plan=plan, history=run, reference=reference))
-    return [(fault.oracle, fault.message) for fault in found]
+    judged = judge(Run(plan=plan, history=run, reference=reference))
+    return [(fault.oracle, fault.message) for fault in judged]
 
 
 def test_a_run_like_the_plain_ones() -> None:
@@ -207,8 +207,8 @@ def test_a_lost_change() -> None:
     run = Builder()
     run.other(CM, {"metadata": {"annotations": {OTHER_ANNOTATION: "yes"}}})
     run.operator("update", CM, {})
-    found = faults(Builder(), run.build())
-    assert [oracle for oracle, _ in found] == ["lost change", "end state"]
+    judged = faults(Builder(), run.build())
+    assert [oracle for oracle, _ in judged] == ["lost change", "end state"]
 
 
 def a_config_map_is_never_alone(objects: Objects) -> bool:
@@ -220,8 +220,8 @@ def test_invariants() -> None:
     run = Builder()
     run.operator("create", CM, {})
     run.operator("create", ref("configmaps", "b"), {})
-    found = list(violations(run.build(), [a_config_map_is_never_alone]))
-    assert found == [(a_config_map_is_never_alone, "it returned False", 2)]
+    violated = list(violations(run.build(), [a_config_map_is_never_alone]))
+    assert violated == [(a_config_map_is_never_alone, "it returned False", 2)]
 
 
 @pytest.mark.parametrize(

@@ -106,11 +106,11 @@ def test_connect() -> None:
             assert restarted["status"] == "Success"
             counted = await client.call("GET", f"{PATH.replace('one', '*')}/count")
             assert counted == {"name": "*", "object": None}
-            one = await databases.get("one")
-            assert one["metadata"]["annotations"] == {"restarted": "yes"}
+            database = await databases.get("one")
+            assert database["metadata"]["annotations"] == {"restarted": "yes"}
             url = f"{running.url}{PATH}/echo?form="
             same = await client.call("GET", f"{PATH}/echo", parameters={"form": "object"})
-            assert (same["kind"], same["metadata"]) == ("Database", one["metadata"])
+            assert (same["kind"], same["metadata"]) == ("Database", database["metadata"])
             other = await client.call("GET", f"{PATH}/echo", parameters={"form": "other"})
             assert (other["kind"], other["spec"]) == ("Quote", {"size": 1})
             assert await client.call("GET", f"{PATH}/echo", parameters={"form": "tree"}) == {

@@ -84,9 +84,9 @@ def test_apply(in_process: bool) -> None:
 
     async def run() -> None:
         async with _objects(in_process=in_process) as databases:
-            wanted = _database(replicas=3, users=[User(name="ann")])
-            wanted.metadata.labels["a"] = "b"
-            applied = await databases.apply(wanted, manager="test")
+            desired = _database(replicas=3, users=[User(name="ann")])
+            desired.metadata.labels["a"] = "b"
+            applied = await databases.apply(desired, manager="test")
             (entry,) = applied.metadata.managed_fields
             users = {'k:{"name":"ann"}': {".": {}, "f:name": {}}}
             assert entry["fieldsV1"] == {
@@ -95,8 +95,8 @@ def test_apply(in_process: bool) -> None:
             }
             await databases.patch("one", {"spec": {"replicas": 5}}, fieldManager="other")
             with pytest.raises(StatusError, match="conflict"):
-                await databases.apply(wanted, manager="test")
-            forced = await databases.apply(wanted, manager="test", force=True)
+                await databases.apply(desired, manager="test")
+            forced = await databases.apply(desired, manager="test", force=True)
             assert forced.spec.replicas == 3
             again = await databases.apply(forced, manager="test", force=True)
             assert again.spec == forced.spec

@@ -126,10 +126,10 @@ async def test_broken_connections(opened: Open, tables: str, place: str) -> None
         one.watch("/a/", after=start, sink=recorder)
         await two.create("/a/0", b"")
         await recorder.count(1)
-        what = "query LIKE 'LISTEN%' AND query LIKE $1" if place == "listening" else "$1 = $1"
+        condition = "query LIKE 'LISTEN%' AND query LIKE $1" if place == "listening" else "$1 = $1"
         await run_sql(
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            f"WHERE application_name = 'kapiserver' AND {what}",
+            f"WHERE application_name = 'kapiserver' AND {condition}",
             f"%{tables}%",
         )
         for number in range(1, 20):

@@ -40,7 +40,10 @@ async def test_least_rights(opened: Open, tables: str) -> None:
 async def test_tls(opened: Open, tmp_path: Path) -> None:
     """Both sides verify certificates; a server of another authority, and a client without a
     certificate, are refused."""
-    ours, theirs = Certificates(tmp_path, "ours"), Certificates(tmp_path, "theirs")
+    own, foreign = (
+        Certificates(tmp_path, "ours"),
+        Certificates(tmp_path, "theirs"),
+    )
     if (programs := binaries_with_tls()) is None:
         pytest.skip("no PostgreSQL with TLS is installed")
     files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "ssl_ca_file": "ca.crt"}
@@ -48,17 +51,17 @@ async def test_tls(opened: Open, tmp_path: Path) -> None:
     for name, file in files.items():
         settings += ["-c", f"{name}={file}"]
     server = Server(settings, programs)
-    server.add_file("server.crt", ours.server.read_text())
-    server.add_file("server.key", ours.server.with_suffix(".key").read_text())
-    server.add_file("ca.crt", ours.ca.read_text())
+    server.add_file("server.crt", own.server.read_text())
+    server.add_file("server.key", own.server.with_suffix(".key").read_text())
+    server.add_file("ca.crt", own.ca.read_text())
     server.add_file("pg_hba.conf", "local all all trust\nhostssl all all 127.0.0.1/32 cert\n")
     server.start()
     try:
         await run_sql("CREATE ROLE client LOGIN SUPERUSER", url=server.local_url)
         url = server.url.replace("postgres@", "client@")
-        client = f"sslcert={ours.client}&sslkey={ours.client.with_suffix('.key')}"
+        client = f"sslcert={own.client}&sslkey={own.client.with_suffix('.key')}"
         verified = f"{url}?sslmode=verify-full&sslrootcert="
-        async with opened(f"{verified}{ours.ca}&{client}") as view:
+        async with opened(f"{verified}{own.ca}&{client}") as view:
             revision = await view.create("/a/x", b"")
             assert await view.current_revision() == revision
             session = view._connections._session
@@ -66,12 +69,12 @@ async def test_tls(opened: Open, tmp_path: Path) -> None:
             assert await session.ask() == revision
         for mode in ("allow", "prefer", "require", "verify-ca"):
             version = "ssl_min_protocol_version=TLSv1.3"
-            address = f"{url}?sslmode={mode}&sslrootcert={ours.ca}&{client}&{version}"
+            address = f"{url}?sslmode={mode}&sslrootcert={own.ca}&{client}&{version}"
             async with opened(address) as view:
                 assert (await view.get("/a/x")).item is not None
         for address in (
-            f"{verified}{theirs.ca}&{client}",
-            f"{verified}{ours.ca}",
+            f"{verified}{foreign.ca}&{client}",
+            f"{verified}{own.ca}",
             f"{url}?sslmode=disable",
         ):
             with pytest.raises(Unavailable):

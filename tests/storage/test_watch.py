@@ -479,8 +479,8 @@ def test_events_of_workers_arrive_as_soon(whole: float, workers: int) -> None:
     def longest_and_mean(round_seconds: float, pause: float) -> tuple[float, float]:
         return pause + 2 * round_seconds, (pause + 2 * round_seconds) / 2
 
-    one = longest_and_mean(whole, pause_seconds(whole, 1))
+    pauses = longest_and_mean(whole, pause_seconds(whole, 1))
     worker = longest_and_mean(whole / workers, pause_seconds(whole / workers, workers))
     if whole <= MAX_PAUSE_SECONDS:
-        assert worker == pytest.approx(one)
-    assert worker <= one or worker == pytest.approx(one)
+        assert worker == pytest.approx(pauses)
+    assert worker <= pauses or worker == pytest.approx(pauses)

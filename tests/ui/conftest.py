@@ -140,8 +140,8 @@ class Api:
     def get(self, path: str) -> dict[str, Any]:
         response = self.http.get(path)
         assert response.status_code == 200, response.text
-        found: dict[str, Any] = response.json()
-        return found
+        body: dict[str, Any] = response.json()
+        return body
 
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -64,9 +64,9 @@ def serve_documents(documents: dict[str, Any]) -> Callable[[Exchange], None]:
 
     def answer(exchange: Exchange) -> None:
         path = exchange.target.partition("?")[0]
-        found = documents.get(path)
+        document = documents.get(path)
         status = "200 OK" if path in documents else "404 Not Found"
-        answer_json(found or {}, status=status)(exchange)
+        answer_json(document or {}, status=status)(exchange)
 
     return answer
 

@@ -208,11 +208,11 @@ def test_fair_shares(limit: int, flows: list[tuple[int, int]]) -> None:
     for _ in range(300):
         ticket = min(ends, key=ends.__getitem__)
         world.advance(max(0.0, ends.pop(ticket) - world.now))
-        known = len(world.started)
+        started = len(world.started)
         world.finish(ticket)
         number = int(ticket.flow.distinguisher)
         seat_seconds[number] += ticket.work.seats * (world.now - ticket.started)
-        for each in world.started[known:]:
+        for each in world.started[started:]:
             ends[each] = world.now + flows[int(each.flow.distinguisher)][1] / 1000
         backlogged = [i for i in range(len(flows)) if world.queue_set.queues[i].waiting]
         if len(backlogged) < len(flows):

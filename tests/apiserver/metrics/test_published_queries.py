@@ -26,11 +26,11 @@ def samples() -> Samples:
     with TestServer() as server:
         _use(server)
         text = _ask(server, "GET", "/metrics").decode()
-    found: Samples = {}
+    samples: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found.setdefault(sample.name, []).append(sample.labels)
-    return found
+            samples.setdefault(sample.name, []).append(sample.labels)
+    return samples
 
 
 def _ask(server: TestServer, method: str, path: str, body: str = "", token: str = "") -> bytes:

@@ -448,23 +448,23 @@ def test_tunnel(status: int, tmp_path: Path) -> None:
     credentials of its URL."""
     authority = Authority(tmp_path)
     pair = authority.issue("hooks.example.com")
-    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    theirs.load_cert_chain(pair.certificate, pair.key)
-    ours = ssl.create_default_context(cadata=authority.pem)
+    server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_context.load_cert_chain(pair.certificate, pair.key)
+    client_context = ssl.create_default_context(cadata=authority.pem)
     heads: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(b"HTTP/1.1 %d X\r\n\r\n" % status)
         if status == 200:
-            await writer.start_tls(theirs)
+            await writer.start_tls(server_context)
             await _answer(reader, writer)
 
     async def run() -> bytes:
         client = StreamingClient()
         async with _scripted(serve) as url:
             proxy = url.replace("//", "//me:%40x@")
-            origin = Origin("hooks.example.com", 443, ours, proxy=proxy)
+            origin = Origin("hooks.example.com", 443, client_context, proxy=proxy)
             try:
                 return await (
                     await client.request(structs.replace(_get("http://x:1/"), origin=origin))

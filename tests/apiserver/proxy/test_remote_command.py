@@ -92,12 +92,12 @@ async def test_command_over_spdy(protocol: str) -> None:
         names = ("error", "stdin", "stdout", "stderr")
         error, stdin, stdout, stderr = [await client.open({"streamtype": each}) for each in names]
         await stdin.write(b"hello")
-        found = [await contents(each) for each in (stdout, stderr, error)]
-    assert found[:2] == [b"HELLO", b"done"]
+        outputs = [await contents(each) for each in (stdout, stderr, error)]
+    assert outputs[:2] == [b"HELLO", b"done"]
     if protocol == "v4.channel.k8s.io":
-        assert json.loads(found[2]) == STATUS
+        assert json.loads(outputs[2]) == STATUS
     else:
-        assert found[2].decode() == STATUS["message"]
+        assert outputs[2].decode() == STATUS["message"]
 
 
 @pytest.mark.parametrize("protocol", WEBSOCKET_PROTOCOLS)
@@ -298,10 +298,10 @@ async def test_ports_as_channels(protocol: str) -> None:
     is_base64 = "base64" in protocol
     client = WebSocketClient(ports(WEBSOCKET | {"Sec-WebSocket-Protocol": protocol}, 80, 81))
     messages = client.messages()
-    found = [client.decoded(await anext(messages), is_base64=is_base64) for _ in range(5)]
+    decoded = [client.decoded(await anext(messages), is_base64=is_base64) for _ in range(5)]
     port, refused = (80).to_bytes(2, "little"), (81).to_bytes(2, "little")
-    assert found[:4] == [(0, port), (1, port), (2, refused), (3, refused)]
-    assert found[4] == (3, REFUSED.encode())
+    assert decoded[:4] == [(0, port), (1, port), (2, refused), (3, refused)]
+    assert decoded[4] == (3, REFUSED.encode())
     await client.send_on_channel(0, b"hello", is_base64=is_base64)
     assert client.decoded(await anext(messages), is_base64=is_base64) == (0, b"hello")
 

@@ -52,8 +52,8 @@ async def test_spdy_streams() -> None:
         for number, stream in enumerate(streams):
             await stream.write(b"%d" % number * 1000)
             await stream.close()
-        found = await asyncio.gather(*map(contents, streams))
-    assert found == [b"%d" % number * 1000 for number in range(20)]
+        received = await asyncio.gather(*map(contents, streams))
+    assert received == [b"%d" % number * 1000 for number in range(20)]
 
 
 async def test_spdy_back_pressure() -> None:

@@ -179,9 +179,11 @@ def test_protocols(tmp_path: Path, http2: bool, is_named: bool) -> None:
     client = ssl.create_default_context(cafile=str(certificates.ca))
     client.set_alpn_protocols(["http/1.1", "h2"])
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = certificates.server_context(http2=http2).wrap_bio(incoming, outgoing, server_side=True)
-    theirs = client.wrap_bio(outgoing, incoming, server_hostname="localhost")
-    for side in (theirs, ours, theirs, ours):
+    server_side = certificates.server_context(http2=http2).wrap_bio(
+        incoming, outgoing, server_side=True
+    )
+    client_side = client.wrap_bio(outgoing, incoming, server_hostname="localhost")
+    for side in (client_side, server_side, client_side, server_side):
         with contextlib.suppress(ssl.SSLWantReadError):
             side.do_handshake()
-    assert ours.selected_alpn_protocol() == ("h2" if http2 else "http/1.1")
+    assert server_side.selected_alpn_protocol() == ("h2" if http2 else "http/1.1")

@@ -83,8 +83,8 @@ def test_taints_that_evict(ready, evicts, before, after):
     conditions = [("Ready", ready)] if ready else []
     node = node_of(conditions, [(key, "NoExecute") for key in before])
     changed = reconciled(node, NOW, evicts=evicts)
-    found = [key for key, effect in taints_of(changed) if effect == "NoExecute"]
-    assert found == after
+    keys = [key for key, effect in taints_of(changed) if effect == "NoExecute"]
+    assert keys == after
 
 
 @pytest.mark.parametrize(

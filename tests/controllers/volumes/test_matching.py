@@ -98,8 +98,8 @@ def test_delayed_binding():
 )
 def test_volumes_of_a_node(volumes, excluded, expected):
     """A claim whose reserved volume is elsewhere gets no other one."""
-    found = smallest_volume(a_claim(), volumes, node=Node(), excluded=excluded, delayed=True)
-    assert name_of(found) == expected
+    volume = smallest_volume(a_claim(), volumes, node=Node(), excluded=excluded, delayed=True)
+    assert name_of(volume) == expected
 
 
 @pytest.mark.parametrize(

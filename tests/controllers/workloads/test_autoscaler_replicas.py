@@ -114,10 +114,10 @@ def metrics(*values):
     ],
 )
 def test_utilization(marks, replicas, usage, target, expected):
-    found = utilization_replicas(
+    proposal = utilization_replicas(
         scaled(pods(marks), replicas), metrics(*usage), target, resource="cpu"
     )
-    assert found == Utilization(*expected)
+    assert proposal == Utilization(*expected)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +142,10 @@ def test_tolerance(tolerances, usage, replicas):
 
 def test_one_container():
     """Only what the container requests counts, whose metrics these are."""
-    found = utilization_replicas(
+    proposal = utilization_replicas(
         scaled(pods("+++"), 3), metrics(300, 500, 700), 30, "cpu", container="side"
     )
-    assert found == Utilization(5, 50, 500)
+    assert proposal == Utilization(5, 50, 500)
 
 
 def _without_request(**spec):
@@ -196,8 +196,8 @@ def test_missing_request(one, container, problem):
     ],
 )
 def test_requests(spec, percent):
-    one = scaled([pod(0, **spec)], 1)
-    assert utilization_replicas(one, metrics(1000), 50, "cpu").percent == percent
+    scaled_pod = scaled([pod(0, **spec)], 1)
+    assert utilization_replicas(scaled_pod, metrics(1000), 50, "cpu").percent == percent
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_metrics_of_other_pods():
     ],
 )
 def test_average(marks, replicas, usage, target, expected):
-    found = average_replicas(scaled(pods(marks), replicas), metrics(*usage), target)
-    assert found == Usage(*expected)
+    proposal = average_replicas(scaled(pods(marks), replicas), metrics(*usage), target)
+    assert proposal == Usage(*expected)
 
 
 @pytest.mark.parametrize(
@@ -296,17 +296,17 @@ def test_value_per_pod(replicas, tolerances, usage, target, expected):
     ],
 )
 def test_pods_that_start(started, changed, ready, measured, is_unready):
-    one = pod(0, ready=ready, started=started, changed=changed)
+    single_pod = pod(0, ready=ready, started=started, changed=changed)
     metric = {"web-0": PodMetric(1, NOW - measured, 60)}
-    groups = group_pods(scaled([one], 1), metric, "cpu")
+    groups = group_pods(scaled([single_pod], 1), metric, "cpu")
     assert (groups.unready == {"web-0"}) is is_unready
-    assert group_pods(scaled([one], 1), metric, "memory").ready_count == 1
+    assert group_pods(scaled([single_pod], 1), metric, "memory").ready_count == 1
 
 
 def test_pod_without_status():
-    one = pod(0)
-    one["status"] = {"phase": "Running"}
-    assert group_pods(scaled([one], 1), metrics(1), "cpu").unready == {"web-0"}
+    single_pod = pod(0)
+    single_pod["status"] = {"phase": "Running"}
+    assert group_pods(scaled([single_pod], 1), metrics(1), "cpu").unready == {"web-0"}
 
 
 USAGES = st.lists(st.one_of(st.none(), st.integers(0, 10_000)), min_size=1, max_size=8)
@@ -319,13 +319,13 @@ def test_direction(usage, marks, target):
     marks = marks[: len(usage)]
     several = scaled(pods(marks), len(usage))
     try:
-        found = average_replicas(several, metrics(*usage), target, "cpu")
+        proposal = average_replicas(several, metrics(*usage), target, "cpu")
     except MetricsError:
         return
-    assert found.replicas >= 0
-    ratio = found.value / target
-    if found.replicas > len(usage):
+    assert proposal.replicas >= 0
+    ratio = proposal.value / target
+    if proposal.replicas > len(usage):
         assert ratio > 1.1
-        assert found.replicas <= -(-len(usage) * found.value // target)
+        assert proposal.replicas <= -(-len(usage) * proposal.value // target)
     if DAMPED.cover(ratio):
-        assert found.replicas == len(usage)
+        assert proposal.replicas == len(usage)

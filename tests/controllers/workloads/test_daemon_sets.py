@@ -93,8 +93,8 @@ ON_ONE = {
     ],
 )
 def test_eligibility(spec, node, should_run, may_continue):
-    found = eligibility_of(daemon_set(spec=spec))(node)
-    assert (found.should_run, found.may_continue) == (should_run, may_continue)
+    eligibility = eligibility_of(daemon_set(spec=spec))(node)
+    assert (eligibility.should_run, eligibility.may_continue) == (should_run, may_continue)
 
 
 def test_tolerations_are_added_once():

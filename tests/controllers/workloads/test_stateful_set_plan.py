@@ -291,8 +291,8 @@ class World:
         if self.is_ordered:
             assert all(self.is_working(f"db-{before}") for before in range(ordinal))
         below = ordinal < self.partition
-        wanted = self.current if below else self.update
-        assert pod["metadata"]["labels"][REVISION_HASH] == wanted["metadata"]["name"]
+        revision = self.current if below else self.update
+        assert pod["metadata"]["labels"][REVISION_HASH] == revision["metadata"]["name"]
         pod["metadata"]["uid"] = f"{name}-{len(self.pods)}"
         pod["status"] = {"phase": "Pending"}
         self.pods[name] = pod
@@ -306,16 +306,16 @@ class World:
         """Working pods that are still wanted are deleted only at or above the partition, and only
         as many as may be unavailable."""
         replicas = self.owner["spec"]["replicas"]
-        wanted = [f"db-{ordinal}" for ordinal in range(replicas)]
+        names = [f"db-{ordinal}" for ordinal in range(replicas)]
         deleted = {step.pod["metadata"]["name"] for step in steps if step.verb == "delete"}
-        working = {name for name in wanted if self.is_working(name)}
+        working = {name for name in names if self.is_working(name)}
         for name in deleted & working:
             assert int(name.removeprefix("db-")) >= self.partition
             outdated = self.pods[name]["metadata"]["labels"][REVISION_HASH]
             assert outdated != self.update["metadata"]["name"]
         if deleted & working:
             assert replicas - len(working - deleted) <= max_unavailable(self.owner)
-        condemned = deleted - set(wanted)
+        condemned = deleted - set(names)
         if self.is_ordered and condemned:
             assert condemned == {max(self.pods, key=lambda name: int(name[3:]))}
             assert len(deleted) == 1
@@ -323,11 +323,11 @@ class World:
     def set_image(self, image: str) -> None:
         container = {"name": "db", "image": image}
         self.owner["spec"]["template"]["spec"]["containers"] = [container]
-        found = newest_equal(self.owner, self.history)
-        if found is None:
-            found = new_revision(self.owner, "hash", len(self.history) + 1, 0)
-            self.history.append(found)
-        self.update = found
+        revision = newest_equal(self.owner, self.history)
+        if revision is None:
+            revision = new_revision(self.owner, "hash", len(self.history) + 1, 0)
+            self.history.append(revision)
+        self.update = revision
 
     def settle(self) -> None:
         """Reconcile and let all pods live until nothing is left to do."""

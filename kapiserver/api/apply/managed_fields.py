@@ -215,7 +215,8 @@ class FieldManager(Struct, frozen=True, kw_only=True, dict=True):
 
     def _compare_by(self, node: Node, before: Tree, after: Tree) -> Comparison:
         """Return the changes of fields that have owners and are not ignored."""
-        metadata_of(before), metadata_of(after)  # both have metadata, as UNOWNED says
+        for tree in (before, after):
+            metadata_of(tree)  # adds metadata if it is missing, as `compare` demands
         comparison = structured_merge.compare(node, before, after, UNOWNED)
         if not self.ignored:
             return comparison

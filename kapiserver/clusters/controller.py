@@ -292,25 +292,29 @@ class ClusterController(Controller[str]):
             due = datetime.fromisoformat(record.wake_time).timestamp()
             self._wake_after(max(0, due - self.clock.now()), record)
 
-    def _wake_after(self, seconds: float, record: ClusterRecord) -> None:
-        self._wakes[record.uid] = self.clock.call_later(seconds, lambda: self._wake(record))
+    def _wake_after(
+        self, seconds: float, record: ClusterRecord, level: int = logging.WARNING
+    ) -> None:
+        self._wakes[record.uid] = self.clock.call_later(seconds, lambda: self._wake(record, level))
 
     def _end_wake(self, record: ClusterRecord) -> None:
         timer = self._wakes.pop(record.uid, None)
         if timer is not None:
             timer.cancel()
 
-    def _wake(self, record: ClusterRecord) -> None:
+    def _wake(self, record: ClusterRecord, level: int) -> None:
         del self._wakes[record.uid]
         if record.uid not in self._open_clusters:
-            self._tasks.start(self.wake(record))
+            self._tasks.start(self.wake(record, level))
 
-    async def wake(self, record: ClusterRecord) -> None:
-        """Open a cluster so that its controllers work, now or when that is possible."""
+    async def wake(self, record: ClusterRecord, level: int = logging.WARNING) -> None:
+        """Open a cluster so that its controllers work, now or when that is possible. `level` is
+        that of the message if it is not possible yet."""
         try:
             await self._open_clusters.wake(record)
         except Exception as error:
-            _log.warning("cluster %s has work and cannot be opened yet: %s", record.name, error)
+            text = "cluster %s has work and cannot be opened yet: %s"
+            _log.log(level, text, record.name, error)
             self.wake_later(record)
 
     def wake_later(self, record: ClusterRecord) -> None:
@@ -318,7 +322,7 @@ class ClusterController(Controller[str]):
         newest = self.records.get(record.name)
         if newest is not None and newest.uid == record.uid:
             self._end_wake(record)
-            self._wake_after(WAKE_RETRY_SECONDS, record)
+            self._wake_after(WAKE_RETRY_SECONDS, record, logging.DEBUG)
 
     async def on_rest(self, cluster: ClusterRecord, due: float | None) -> None:
         """Write into the status when the controllers of a cluster that closes have work next."""

@@ -34,6 +34,8 @@ class RunningCluster:
         self._start = start
         self._starting: asyncio.Task[None] | None = None
         self._retry: Timer | None = None
+        self._has_failed = False
+        """Whether the log says that the controllers do not run yet."""
         self._controllers: ControllerManager | None = None
         self._repair: AllocationRepair | None = None
 
@@ -52,7 +54,9 @@ class RunningCluster:
             self._controllers = await self._start()
             self._repair = start_repair(self.cluster)
         except (StorageError, StatusError) as error:
-            _log.warning("no controllers in cluster %s yet: %s", server.cluster_name, error)
+            level = logging.DEBUG if self._has_failed else logging.WARNING
+            _log.log(level, "no controllers in cluster %s yet: %s", server.cluster_name, error)
+            self._has_failed = True
             self._retry = server.clock.call_later(RETRY_SECONDS, self._start_again)
         except Exception:
             _log.exception(

@@ -60,8 +60,9 @@ def test_the_clock_wakes_a_cluster() -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_that_cannot_be_woken() -> None:
-    """A cluster that has work when all places are taken is opened when one is free."""
+def test_a_cluster_that_cannot_be_woken(caplog: pytest.LogCaptureFixture) -> None:
+    """A cluster that has work when all places are taken is opened when one is free. The log says
+    once that it waits."""
 
     async def run() -> None:
         settings = {"controllers": ("*", "cronjob-controller"), "logical_cluster_max_open": 1}
@@ -78,6 +79,7 @@ def test_a_cluster_that_cannot_be_woken() -> None:
                 await eventually(lambda: served.clusters.is_open("b"))
                 await served.pass_time(3600)
                 assert not served.clusters.is_open("a")
+                assert caplog.text.count("cluster a has work and cannot be opened yet") == 1
                 event.cancel()
                 await asyncio.wait([event])
                 await watch.aclose()

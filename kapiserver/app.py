@@ -28,7 +28,7 @@ from kapiserver.apiserver.health import (
     REPAIR_HOOK,
     SERVICE_HOOKS,
 )
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from kapiserver.apiserver.identity import server_id
 from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_if_space
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
@@ -293,7 +293,7 @@ def _identity_loops(cluster: Cluster, port: int) -> Sequence[AnyController]:
     """Return what tells other servers that this one runs, where it is, and what it stores."""
     server, own_id = cluster.server, server_id(port)
     loops: list[AnyController] = []
-    address: Dialled | None = None
+    address: HostPort | None = None
     if "UnknownVersionInteroperabilityProxy" in server.config.features.feature_gates:
         from kapiserver.controllers.endpoints.peer_lease import PeerLease, peer_address
 

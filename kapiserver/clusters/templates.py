@@ -111,7 +111,7 @@ class Templates:
             config.features,
             config.services,
             config.controller_manager,
-            sorted(encryption.covered) if encryption is not None else (),
+            sorted(encryption.covered_resources) if encryption is not None else (),
             self._ca_text,
         )
         data = msgspec.json.encode(decisive, order="deterministic")

@@ -52,7 +52,7 @@ def test_concerned_groups(selections, objects):
     those with an equality term no other."""
     index = GroupIndex()
     groups = [index.join(Group(number, item)) for number, item in enumerate(selections)]
-    found = list(index.concerned(SimpleNamespace(entry=objects[0], previous=objects[1])))
+    found = list(index.groups_of(SimpleNamespace(entry=objects[0], previous=objects[1])))
     assert len(found) == len(set(found))
     for group in groups:
         selection = group.selection
@@ -76,7 +76,7 @@ def test_few_of_many(labels, fields, count):
     for number, (label_text, field_text) in enumerate([*texts, ("!x", "")]):
         index.join(Group(number, parse(label_text, field_text)))
     event = SimpleNamespace(entry=Object(labels, fields), previous=None)
-    assert len(list(index.concerned(event))) == count
+    assert len(list(index.groups_of(event))) == count
 
 
 def test_joining_twice():
@@ -113,4 +113,4 @@ def test_unknown_labels(entry):
     """All groups are concerned if the labels of the object are not known at once."""
     index = GroupIndex()
     group = index.join(Group(1, parse("app=a", "")))
-    assert list(index.concerned(SimpleNamespace(entry=entry, previous=None))) == [group]
+    assert list(index.groups_of(SimpleNamespace(entry=entry, previous=None))) == [group]

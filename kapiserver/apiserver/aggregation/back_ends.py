@@ -28,7 +28,7 @@ from kapiserver.apiserver.aggregation.service_resolver import (
 )
 from kapiserver.apiserver.http_client.addresses import is_global_unicast
 from kapiserver.apiserver.http_client.connection import HttpResponse
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from kapiserver.apiserver.http_client.pool import Origin
 from kapiserver.apiserver.http_client.session import HttpRequest, StreamingClient
 from kapiserver.apiserver.proxy_settings import AggregationSettings
@@ -53,19 +53,19 @@ class BadTransport(ValueError):
 class BackEnd(Struct, frozen=True, kw_only=True):
     """An extension API server that was found.
 
-    dialled     its host and port
+    host_port     host and port of its address
     is_trusted  whether the administrator has given the address
     context     TLS for it
     """
 
     service: ServiceReference
-    dialled: Dialled
+    host_port: HostPort
     is_trusted: bool
     context: ssl.SSLContext
 
     def url(self, target: str) -> str:
         """Return the URL of a path with its query, both quoted."""
-        return f"https://{self.dialled}{target}"
+        return f"https://{self.host_port}{target}"
 
 
 class BackEnds:
@@ -113,7 +113,7 @@ class BackEnds:
         service = api_service.service
         assert service is not None
         mapped = self.resolver.mapped(service)
-        dialled = mapped or await self.resolver.resolve(service)
+        host_port = mapped or await self.resolver.resolve(service)
         # A context for each Service: connections with the same context are used again without
         # another look at the name in the certificate.
         key = (service, api_service.ca_bundle, api_service.is_unverified)
@@ -124,7 +124,7 @@ class BackEnds:
                 self._contexts.clear()
             self._contexts[key] = context
         return BackEnd(
-            service=service, dialled=dialled, is_trusted=mapped is not None, context=context
+            service=service, host_port=host_port, is_trusted=mapped is not None, context=context
         )
 
     def send(
@@ -138,7 +138,7 @@ class BackEnds:
         """Send a request for a path with its query, both quoted, and return the response, which the
         caller closes. Raises the errors of `StreamingClient.request`."""
         client = self._client(is_trusted=back_end.is_trusted)
-        host, port = back_end.dialled
+        host, port = back_end.host_port
         outgoing = HttpRequest(
             method=method,
             origin=Origin(host, port, back_end.context, back_end.service.server_name),

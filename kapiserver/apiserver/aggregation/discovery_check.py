@@ -60,7 +60,7 @@ async def _attempt(back_ends: BackEnds, api_service: APIService) -> str:
         text = f"{_CANCELED} {CONNECTING}" if was_connecting(error) else _CANCELED
         return f'failing or missing response from {url}: Get "{url}": {text} {_TIMED_OUT}'
     except (OSError, ValueError) as error:
-        text = error_text(error, back_end.dialled)
+        text = error_text(error, back_end.host_port)
         return f'failing or missing response from {url}: Get "{url}": {text}'
     if not 200 <= status < 300:
         return f"failing or missing response from {url}: bad status from {url}: {status}"

@@ -18,7 +18,7 @@ from kapiserver.api.selectors import Requirement, Selection
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.aggregation.api_services import ServiceReference
 from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration_data
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from kapiserver.codecs.errors import CodecError
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.offload import Offloader
@@ -33,7 +33,7 @@ SERVICE_NAME = "kubernetes.io/service-name"
 _WITH_CLUSTER_IP = ("ClusterIP", "LoadBalancer", "NodePort")
 _MAX_PORT = 65535
 
-Mapped: TypeAlias = Mapping[str, Dialled]
+Mapped: TypeAlias = Mapping[str, HostPort]
 """Addresses by NAMESPACE/NAME of a Service, or by NAMESPACE/NAME:PORT."""
 
 
@@ -63,17 +63,17 @@ def read_mapping(file: Path) -> Mapped:
         return {}
     if not isinstance(value, dict):
         raise BadConfiguration(f"service resolver file {file}: must be a map")
-    return {name: _dialled(file, name, address) for name, address in value.items()}
+    return {name: _host_port(file, name, address) for name, address in value.items()}
 
 
-def _dialled(file: Path, name: str, address: object) -> Dialled:
+def _host_port(file: Path, name: str, address: object) -> HostPort:
     host, _, port = str(address).rpartition(":")
     if not (host and name.count("/") == 1 and port.isascii() and port.isdigit()):
         detail = f"{quote(name)}: must be NAMESPACE/NAME with the value HOST:PORT"
         raise BadConfiguration(f"service resolver file {file}: {detail}")
     if not 0 < int(port) <= _MAX_PORT:
         raise BadConfiguration(f"service resolver file {file}: {quote(name)}: invalid port {port}")
-    return Dialled(host.strip("[]"), int(port))
+    return HostPort(host.strip("[]"), int(port))
 
 
 class ServiceResolver:
@@ -92,14 +92,14 @@ class ServiceResolver:
         self._mapped = mapped
         self._uses_endpoints = uses_endpoints
 
-    def mapped(self, service: ServiceReference) -> Dialled | None:
+    def mapped(self, service: ServiceReference) -> HostPort | None:
         """Return the address that an administrator has given to a Service, or None."""
         if not self._mapped:
             return None
         name = f"{service.namespace}/{service.name}"
         return self._mapped.get(f"{name}:{service.port}") or self._mapped.get(name)
 
-    async def resolve(self, service: ServiceReference) -> Dialled:
+    async def resolve(self, service: ServiceReference) -> HostPort:
         """Return the address of a Service that no administrator has given. Raises Unresolved."""
         store = self._stores.by_name(CORE, "services")
         key = ObjectKey(service.namespace, service.name)
@@ -113,19 +113,19 @@ class ServiceResolver:
         slices = await slices_of_service(self._stores, self._offloader, key)
         families = value_at(obj, "spec", "ipFamilies") or ("IPv4",)
         for endpoint in ready_endpoints(slices, port_name, families[0]):
-            return Dialled(endpoint.host, endpoint.port)
+            return HostPort(endpoint.host, endpoint.port)
         raise Unresolved(f'no endpoints available for service "{service.name}"')
 
 
-def cluster_address(obj: Tree, service: ServiceReference) -> Dialled:
+def cluster_address(obj: Tree, service: ServiceReference) -> HostPort:
     """Return the cluster IP of a Service, or its external name. Raises Unresolved."""
     spec = obj.get("spec") or {}
     if spec.get("type") == "ExternalName":
-        return Dialled(spec.get("externalName") or "", service.port)
+        return HostPort(spec.get("externalName") or "", service.port)
     if spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None":
         raise Unresolved('cannot route to service with ClusterIP "None"')
     _port_name(obj, service)
-    return Dialled(spec.get("clusterIP") or "", service.port)
+    return HostPort(spec.get("clusterIP") or "", service.port)
 
 
 def _port_name(obj: Tree, service: ServiceReference) -> str:

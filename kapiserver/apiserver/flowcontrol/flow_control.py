@@ -188,7 +188,7 @@ class FlowControl:
     def _estimate(self, flow: Flow, request: Request) -> WorkEstimate:
         info, series = request.info, flow.series
         if info.verb in _WRITES:
-            watches = self.watches.interested(info)
+            watches = self.watches.count_watches(info)
             if not watches:
                 series.writes += 1
                 return ONE_SEAT

@@ -38,7 +38,7 @@ class WatchTracker:
         if not self._counts[scope]:
             del self._counts[scope]
 
-    def interested(self, info: RequestInfo) -> int:
+    def count_watches(self, info: RequestInfo) -> int:
         """Return how many watches may get an event of the object that a request writes."""
         counts = self._counts
         if not counts:

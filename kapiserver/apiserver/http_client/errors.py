@@ -28,7 +28,7 @@ class ConnectTimeout(TimeoutError):
     """The server did not accept the connection in time."""
 
 
-class Dialled(NamedTuple):
+class HostPort(NamedTuple):
     """The host and port of a connection."""
 
     host: str
@@ -65,7 +65,7 @@ def was_connecting(error: TimeoutError) -> bool:
     return CONNECTING in getattr(error.__cause__, "__notes__", ())
 
 
-def error_text(error: Exception, dialled: Dialled, *, name: str = "") -> str:
+def error_text(error: Exception, host_port: HostPort, *, name: str = "") -> str:
     """Return Go's message for an error of a request to a server. `name` is the name that was looked
     up, if it is not that of the host."""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -74,13 +74,13 @@ def error_text(error: Exception, dialled: Dialled, *, name: str = "") -> str:
     if isinstance(error, ssl.SSLError) and getattr(error, "reason", "") in _PLAIN_HTTP:
         return "http: server gave HTTP response to HTTPS client"
     if isinstance(error, UnknownHost):
-        return f"dial tcp: lookup {name or dialled.host}: no such host"
+        return f"dial tcp: lookup {name or host_port.host}: no such host"
     if isinstance(error, ConnectTimeout):
-        return f"dial tcp {dialled}: i/o timeout"
+        return f"dial tcp {host_port}: i/o timeout"
     if isinstance(error, Disconnected):
         return "EOF"
     if isinstance(error, OSError) and error.errno in _CONNECT_ERRORS:
-        return f"dial tcp {dialled}: connect: {_CONNECT_ERRORS[error.errno]}"
+        return f"dial tcp {host_port}: connect: {_CONNECT_ERRORS[error.errno]}"
     if isinstance(error, ConnectionResetError):
-        return f"read tcp {dialled}: read: {os.strerror(errno.ECONNRESET).lower()}"
+        return f"read tcp {host_port}: read: {os.strerror(errno.ECONNRESET).lower()}"
     return str(error) or type(error).__name__

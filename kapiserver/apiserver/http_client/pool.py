@@ -18,8 +18,8 @@ from kapiserver.apiserver.http_client.connection import Connection, HttpResponse
 from kapiserver.apiserver.http_client.errors import (
     CONNECTING,
     ConnectTimeout,
-    Dialled,
     Disconnected,
+    HostPort,
     UnknownHost,
 )
 from kapiserver.apiserver.http_client.proxies import ProxyReply
@@ -151,7 +151,7 @@ class ConnectionPool:
                 if origin.context is None:
                     return await self._open(make, proxy.host, proxy.port, tls, proxy.host)
                 reply = await self._open(ProxyReply, proxy.host, proxy.port, tls, proxy.host)
-                connection, target = make(), str(Dialled(origin.host, origin.port))
+                connection, target = make(), str(HostPort(origin.host, origin.port))
                 await reply.tunnel(
                     target, origin.proxy, connection, origin.context, origin.server_name
                 )

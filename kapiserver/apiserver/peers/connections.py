@@ -19,7 +19,7 @@ import orjson
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.aggregation.back_ends import load_proxy_certificate, user_headers
 from kapiserver.apiserver.http_client.connection import HttpResponse
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from kapiserver.apiserver.http_client.pool import Origin
 from kapiserver.apiserver.http_client.session import HttpRequest, StreamingClient
 from kapiserver.apiserver.peers.peer_resources import PeerResources, peer_resources
@@ -80,7 +80,7 @@ class PeerConnections:
 
     def send(
         self,
-        peer: Dialled,
+        peer: HostPort,
         method: str,
         target: str,
         headers: Sequence[tuple[str, str]],
@@ -97,7 +97,7 @@ class PeerConnections:
         )
         return self._client.request(outgoing)
 
-    async def fetch_resources(self, peer: Dialled) -> PeerResources:
+    async def fetch_resources(self, peer: HostPort) -> PeerResources:
         """Return what a peer serves itself. Raises DiscoveryFailed."""
         try:
             async with asyncio.timeout(DISCOVERY_SECONDS):
@@ -109,7 +109,7 @@ class PeerConnections:
         except (KeyError, TypeError, AttributeError):
             raise DiscoveryFailed("malformed discovery") from None
 
-    async def _fetch(self, peer: Dialled, path: str) -> Tree:
+    async def _fetch(self, peer: HostPort, path: str) -> Tree:
         headers = [*user_headers(_DISCOVERY_USER), ("Accept", _ACCEPT), (PROXIED, "true")]
         response = await self.send(peer, "GET", path, headers)
         try:

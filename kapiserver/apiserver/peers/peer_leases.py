@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
@@ -30,7 +30,7 @@ class PeerLeases:
         self._codecs = codecs
         self._prefix = f"{root}/peerserverleases/"
 
-    async def renew(self, server_id: str, address: Dialled) -> None:
+    async def renew(self, server_id: str, address: HostPort) -> None:
         """Write the address of a server for another LEASE_SECONDS. Raises StorageError."""
 
         def value(current: bytes | None) -> bytes:
@@ -47,12 +47,12 @@ class PeerLeases:
             with contextlib.suppress(Conflict):  # it expired
                 await self._kv.delete(key, expected=item.revision)
 
-    async def find(self, server_id: str) -> Dialled | None:
+    async def find(self, server_id: str) -> HostPort | None:
         """Return the address of a server, or None if it has none. Raises StorageError."""
         item = (await self._kv.get(f"{self._prefix}{server_id}")).item
         return None if item is None else self._decoded(item.value)
 
-    def _encoded(self, server_id: str, address: Dialled, generation: int) -> bytes:
+    def _encoded(self, server_id: str, address: HostPort, generation: int) -> bytes:
         port = {"name": "https", "port": address.port, "protocol": "TCP"}
         return encode_for_storage(
             self._codecs,
@@ -64,11 +64,11 @@ class PeerLeases:
             },
         )
 
-    def _decoded(self, value: bytes) -> Dialled | None:
+    def _decoded(self, value: bytes) -> HostPort | None:
         subset = (self._tree(value).get("subsets") or [{}])[0]
         host = ((subset.get("addresses") or [{}])[0]).get("ip")
         port = ((subset.get("ports") or [{}])[0]).get("port")
-        return Dialled(host, port) if host and port else None
+        return HostPort(host, port) if host and port else None
 
     def _generation(self, value: bytes) -> int:
         return (self._tree(value).get("metadata") or {}).get("generation") or 0

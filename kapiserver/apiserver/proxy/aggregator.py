@@ -44,9 +44,9 @@ async def serve_aggregated(
             server, request, destination, ("Via", f"{via}, {own_via}" if via else own_via)
         )
     except TimeoutError as error:
-        text = error_text(error, back_end.dialled) if str(error) else _TIMED_OUT
+        text = error_text(error, back_end.host_port) if str(error) else _TIMED_OUT
     except (OSError, ValueError) as error:
-        text = error_text(error, back_end.dialled)
+        text = error_text(error, back_end.host_port)
     return text_error(f"error trying to reach service: {text}", 503)
 
 

@@ -141,7 +141,7 @@ async def forward_log(
 
 
 def _failure(method: str, location: Location, error: Exception) -> str:
-    return f'{method} "{location.url}": {error_text(error, location.dialled)}'
+    return f'{method} "{location.url}": {error_text(error, location.host_port)}'
 
 
 async def _text(response: HttpResponse) -> str:

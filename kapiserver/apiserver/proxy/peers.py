@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import ServiceUnavailable
-from kapiserver.apiserver.http_client.errors import Dialled, error_text
+from kapiserver.apiserver.http_client.errors import HostPort, error_text
 from kapiserver.apiserver.peers.connections import PROXIED
 from kapiserver.apiserver.peers.metrics import PeerErrorLabels, ReroutedLabels
 from kapiserver.apiserver.peers.peer_proxy import PeerProxy
@@ -25,7 +25,7 @@ _NO_ADDRESS = "Error getting ip and port info of the remote server while proxyin
 
 class _Peer(NamedTuple):
     identity: str
-    address: Dialled
+    address: HostPort
 
 
 def is_for_peer(peers: PeerProxy, request: Request) -> bool:

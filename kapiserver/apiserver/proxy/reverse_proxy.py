@@ -23,8 +23,8 @@ from kapiserver.apiserver.errors import (
 )
 from kapiserver.apiserver.http_client.errors import (
     AddressNotAllowed,
-    Dialled,
     Disconnected,
+    HostPort,
     UnknownHost,
     error_text,
 )
@@ -75,7 +75,7 @@ class Location(Struct, frozen=True, kw_only=True):
     @property
     def url(self) -> str:
         """The whole location as a URL. Raises ServiceUnavailable if the port is not a number."""
-        return f"{self.scheme}://{self.dialled}{self.target}"
+        return f"{self.scheme}://{self.host_port}{self.target}"
 
     @property
     def netloc(self) -> str:
@@ -84,14 +84,14 @@ class Location(Struct, frozen=True, kw_only=True):
         return f"{host}:{self.port}" if self.port else host
 
     @property
-    def dialled(self) -> Dialled:
+    def host_port(self) -> HostPort:
         """Host and port to connect to. Raises ServiceUnavailable if the port is not a number."""
         port = self.port or str(_PORTS[self.scheme])
         if not (port.isascii() and port.isdigit()):
             raise ServiceUnavailable(f"{_FAILED}: dial tcp: lookup tcp/{port}: unknown port")
         if len(port) > len(str(_MAX_PORT)) or int(port) > _MAX_PORT:
             raise ServiceUnavailable(f"{_FAILED}: dial tcp: address {port}: invalid port")
-        return Dialled(self.host, int(port))
+        return HostPort(self.host, int(port))
 
 
 _FAILED = "error trying to reach service"
@@ -116,7 +116,7 @@ async def forward(server: Server, request: Request, location: Location) -> AnyRe
         query = request.uri.partition("?")[2]
         response = await _send(server, request, replace(location, path=path, query=query), headers)
     except (OSError, ValueError) as error:
-        text = error_text(error, location.dialled)
+        text = error_text(error, location.host_port)
         raise ServiceUnavailable(f"{_FAILED}: {text}") from None
     if response.status == 101:
         protocol = header(response.headers, "Upgrade")
@@ -172,7 +172,7 @@ async def send(
     from kapiserver.apiserver.http_client.pool import Origin  # the client has loaded it
     from kapiserver.apiserver.http_client.session import CONNECT_SECONDS, HttpRequest
 
-    host, port = location.dialled
+    host, port = location.host_port
     seconds = location.connect_seconds
     outgoing = HttpRequest(
         method=method,
@@ -194,7 +194,7 @@ async def _upgrade(server: Server, request: Request, location: Location) -> AnyR
     try:
         response = await _send(server, request, location, headers)
     except (OSError, ValueError) as error:
-        text = error_text(error, location.dialled)
+        text = error_text(error, location.host_port)
         if not isinstance(error, Disconnected | ValueError):
             text = f"error dialing backend: {text}"
         raise UnclassifiedError(text) from None

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 
 from kapiserver.apiserver.http_client.connection import Outgoing
 from kapiserver.apiserver.http_client.errors import (
-    Dialled,
     Disconnected,
+    HostPort,
     ResponseTooLarge,
     error_text,
 )
@@ -264,8 +264,8 @@ def clean_url(url: str) -> str:
 
 def _error_text(address: Address, error: Exception) -> str:
     url = split_url(address.proxy or address.url)
-    dialled = Dialled(*(address.dial or (url.host, url.port)))
-    return error_text(error, dialled, name=split_url(address.url).host)
+    host_port = HostPort(*(address.dial or (url.host, url.port)))
+    return error_text(error, host_port, name=split_url(address.url).host)
 
 
 _STATUS_TEXTS: Mapping[int, str] = {

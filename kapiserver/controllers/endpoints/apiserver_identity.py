@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from kapiserver.apiserver.identity import COMPONENT, IDENTITY_LABEL, LEASE_NAMESPACE
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
@@ -35,7 +35,7 @@ class APIServerIdentity(Controller[str]):
     address     where peers reach the server; None if they do not pass requests on
     """
 
-    def __init__(self, context: ControllerContext, name: str, address: Dialled | None) -> None:
+    def __init__(self, context: ControllerContext, name: str, address: HostPort | None) -> None:
         super().__init__(context)
         self._name = name
         self._address = address

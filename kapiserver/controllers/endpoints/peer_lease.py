@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from kapiserver.apiserver.peers.peer_leases import PeerLeases
 from kapiserver.apiserver.serving.server import ALL_ADDRESSES, LOOPBACK
 from kapiserver.controllers.endpoints.kubernetes_service import reached_at
@@ -27,7 +27,7 @@ class PeerLease(Controller[str]):
 
     max_retry_seconds = 1.0  # the lease ends soon
 
-    def __init__(self, context: ControllerContext, own_id: str, address: Dialled) -> None:
+    def __init__(self, context: ControllerContext, own_id: str, address: HostPort) -> None:
         super().__init__(context)
         self._own_id = own_id
         self._address = address
@@ -53,11 +53,11 @@ class PeerLease(Controller[str]):
             _log.info("peers find this server until its lease expires: %s", error)
 
 
-def peer_address(config: Config, port: int) -> Dialled:
+def peer_address(config: Config, port: int) -> HostPort:
     """Return where peers reach a server with that secure port."""
     peers, bind_address = config.peers, config.serving.bind_address
     if peers.peer_advertise_ip and peers.peer_advertise_port:
-        return Dialled(peers.peer_advertise_ip, peers.peer_advertise_port)
+        return HostPort(peers.peer_advertise_ip, peers.peer_advertise_port)
     if bind_address in ALL_ADDRESSES:
-        return Dialled(reached_at(bind_address) or LOOPBACK, port)
-    return Dialled(bind_address, port)
+        return HostPort(reached_at(bind_address) or LOOPBACK, port)
+    return HostPort(bind_address, port)

@@ -75,7 +75,7 @@ class GroupIndex(Generic[Group]):
         if not by_value:
             del self._by_term[term.kind, term.name]
 
-    def concerned(self, event: CachedEvent) -> Iterator[Group]:
+    def groups_of(self, event: CachedEvent) -> Iterator[Group]:
         """Return the groups whose selections may match the object before or after a change, each
         once. If that cannot be told in a moment, these are all groups."""
         if not self._by_term:

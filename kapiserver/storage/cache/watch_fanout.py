@@ -419,7 +419,7 @@ class WatchFanout:
             # cluster-scoped resource, and the key of the object.
             for scope in {root, path[: path.rindex("/") + 1], path}:
                 if scope in groups:
-                    for group in groups[scope].concerned(event):
+                    for group in groups[scope].groups_of(event):
                         events_by_group.setdefault(group, []).append(event)
         return events_by_group
 

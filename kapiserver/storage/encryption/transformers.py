@@ -334,7 +334,7 @@ class EncryptionRules:
         self._overrides = overrides
 
     @property
-    def covered(self) -> Collection[GroupResource]:
+    def covered_resources(self) -> Collection[GroupResource]:
         """The resources that have rules; a name may be `*`."""
         return self._overrides.keys()
 

@@ -15,7 +15,7 @@ import pytest
 from kapiserver.apiserver.aggregation import discovery_check
 from kapiserver.apiserver.aggregation.api_services import ServiceReference
 from kapiserver.apiserver.aggregation.service_resolver import Unresolved, cluster_address
-from kapiserver.apiserver.http_client.errors import Dialled
+from kapiserver.apiserver.http_client.errors import HostPort
 from tests.apiserver.aggregation.aggregationkit import (
     GROUP,
     PATH,
@@ -194,10 +194,10 @@ def test_external_name(authority: Authority, make_server: Callable[..., Server])
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({"type": "ClusterIP", "clusterIP": "10.0.0.7"}, Dialled("10.0.0.7", 8443)),
-        ({"type": "NodePort", "clusterIP": "fd00::7"}, Dialled("fd00::7", 8443)),
-        ({"type": "LoadBalancer", "clusterIP": "10.0.0.7"}, Dialled("10.0.0.7", 8443)),
-        ({"type": "ExternalName", "externalName": "a.example"}, Dialled("a.example", 8443)),
+        ({"type": "ClusterIP", "clusterIP": "10.0.0.7"}, HostPort("10.0.0.7", 8443)),
+        ({"type": "NodePort", "clusterIP": "fd00::7"}, HostPort("fd00::7", 8443)),
+        ({"type": "LoadBalancer", "clusterIP": "10.0.0.7"}, HostPort("10.0.0.7", 8443)),
+        ({"type": "ExternalName", "externalName": "a.example"}, HostPort("a.example", 8443)),
         (
             {"type": "ClusterIP", "clusterIP": "None"},
             'cannot route to service with ClusterIP "None"',
@@ -209,12 +209,12 @@ def test_external_name(authority: Authority, make_server: Callable[..., Server])
         ),
     ],
 )
-def test_addresses(spec: Any, expected: Dialled | str) -> None:
+def test_addresses(spec: Any, expected: HostPort | str) -> None:
     """Each type of Service has an address, or a reason why it has none, in Kubernetes' words."""
     service = {"spec": {"ports": [{"port": 443}, {"port": 8443}], **spec}}
     reference = ServiceReference("default", "api", 8443)
     try:
-        resolved: Dialled | str = cluster_address(service, reference)
+        resolved: HostPort | str = cluster_address(service, reference)
     except Unresolved as error:
         resolved = str(error)
     assert resolved == expected

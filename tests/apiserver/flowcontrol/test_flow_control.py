@@ -366,7 +366,7 @@ def test_watch_takes_seats_while_it_starts(make_server: Any) -> None:
             pass
         flow_control = server.running.cluster.server.flow_control
         write = parse_request_info("PUT", "/api/v1/namespaces/default", {})
-        assert flow_control.watches.interested(write) == 1
+        assert flow_control.watches.count_watches(write) == 1
         series = flow_control.levels["exempt"].series["exempt"]
         assert sum(series.watch_seconds.counts) == 1
 

@@ -116,10 +116,10 @@ def test_watch_tracker(target: str, expected: tuple[int, ...]) -> None:
     paths = ("namespaces/a/pods/x", "namespaces/a/pods/y", "namespaces/b/pods/x", "nodes/x")
     writes = [_info(f"/api/v1/{path}", "PUT") for path in paths]
     is_counted = tracker.add(watch)
-    assert tuple(map(tracker.interested, writes)) == expected
+    assert tuple(map(tracker.count_watches, writes)) == expected
     if is_counted:
         tracker.remove(watch)
-    assert tuple(map(tracker.interested, writes)) == (0, 0, 0, 0)
+    assert tuple(map(tracker.count_watches, writes)) == (0, 0, 0, 0)
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 200), st.integers(1, 8))

@@ -21,8 +21,8 @@ from kapiserver.apiserver.http_client.connection import MAX_HEADER_BYTES
 from kapiserver.apiserver.http_client.errors import (
     AddressNotAllowed,
     ConnectTimeout,
-    Dialled,
     Disconnected,
+    HostPort,
     ResponseTooLarge,
     UnknownHost,
     error_text,
@@ -169,8 +169,8 @@ def test_names_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_words_of_go(error: Exception, text: str) -> None:
     """Errors read as those of Go's client."""
-    assert error_text(error, Dialled("h", 1)).endswith(text)
-    assert str(Dialled("::1", 1)) == "[::1]:1"
+    assert error_text(error, HostPort("h", 1)).endswith(text)
+    assert str(HostPort("::1", 1)) == "[::1]:1"
 
 
 class _Source:

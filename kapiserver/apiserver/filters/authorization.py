@@ -16,6 +16,8 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, text_error
 from kapiserver.spans import Span
 
+_ALLOW = Verdict.ALLOW
+
 
 def authorize(server: Server, next_handler: Handler) -> Handler:
     """Call the next handler if the authorizer allows the request."""
@@ -26,7 +28,7 @@ def authorize(server: Server, next_handler: Handler) -> Handler:
         decision = request.decision = await authorizer.authorize(request.user, request.info)
         ended = perf_counter()
         request.trace.add(Span("authorization", started, ended))
-        if decision.allowed:
+        if decision.verdict is _ALLOW:
             seconds.observe("allowed", ended - started)
             return await next_handler(request)
         if decision.error:

@@ -197,9 +197,10 @@ class Entry:
     def is_slow_to_encode(self, encoding: Encoding) -> bool:
         """Whether a thread is to encode the object: it is large, or the first of its resource in
         this encoding."""
-        if self.cached_tree is None and encoding not in self.codec.loaded_encodings:
+        codec = self.codec
+        if self.cached_tree is None and encoding not in codec.loaded_encodings:
             return True
-        return self.is_large
+        return len(self._value) >= codec.large_bytes  # `is_large`, without the call of a property
 
     @property
     def labels(self) -> Mapping[str, str]:

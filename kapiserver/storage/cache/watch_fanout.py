@@ -30,7 +30,7 @@ from contextvars import Context
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.group_index import GroupIndex
-from kapiserver.storage.cache.large_frames import LargeFrames
+from kapiserver.storage.cache.large_frames import LargeFrame, LargeFrames
 from kapiserver.storage.cache.metrics import WatchMetrics
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import Framer, WatchSink
@@ -155,7 +155,7 @@ class WatcherGroup:
         return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
 
     def quick_frame(self, event: CachedEvent) -> bytes | None:
-        """Return what `frame` returns; None if that takes a thread."""
+        """Return the frame of an event, b"" if it is not selected; None if a thread is to help."""
         entry, previous = event.entry, event.previous
         if (entry is not None and entry.is_large) or (previous is not None and previous.is_large):
             return None
@@ -163,23 +163,24 @@ class WatcherGroup:
             return b""
         return None if self.framer.is_slow(visible.entry) else self.framer.event(*visible)
 
-    async def frame(self, event: CachedEvent) -> bytes:
-        """Return the frame of an event, b"" for an event that the selection does not match."""
-        selection, framer = self.selection, self.framer
+    async def large_frame(self, event: CachedEvent) -> LargeFrame:
+        """Return the frame of an event, an empty one if it is not selected. As long as the caller
+        keeps it, others get the same bytes."""
         for entry in (event.entry, event.previous):
             if entry is not None and entry.is_large:
-                await self.offloader.is_selected(entry, selection)
-        if (visible := visible_event(event, selection)) is None:
-            return b""
-        if framer.is_slow(visible.entry):
-            return (await self.large_frames.frame(framer, visible.kind, visible.entry)).data
-        return framer.event(visible.kind, visible.entry)
+                await self.offloader.is_selected(entry, self.selection)
+        if (visible := visible_event(event, self.selection)) is None:
+            return LargeFrame(b"")
+        return await self.large_frames.frame(self.framer, visible.kind, visible.entry)
 
     async def frames(self, events: Iterable[CachedEvent]) -> AsyncIterator[bytes]:
         """Yield the frame of each event."""
         for event in events:
-            frame = self.quick_frame(event)
-            yield await self.frame(event) if frame is None else frame
+            if (frame := self.quick_frame(event)) is None:
+                large_frame = await self.large_frame(event)
+                yield large_frame.data
+            else:
+                yield frame
 
     async def visible_frames(
         self, events: Iterable[CachedEvent], time_slice: TimeSlice
@@ -188,7 +189,7 @@ class WatcherGroup:
         frames = []
         for event in events:  # without `frames`: a generator costs more than most frames
             if (frame := self.quick_frame(event)) is None:
-                frame = await self.frame(event)
+                frame = (await self.large_frame(event)).data
             if frame:
                 frames.append(frame)
             if time_slice.expired:

@@ -420,9 +420,6 @@ FIELDS = {
     "Secret": ("type",),
     "Service": ("spec.clusterIP", "spec.type"),
     "Event": ("reason", "source", "type"),
-    "PersistentVolume": ("name",),
-    "PersistentVolumeClaim": ("name",),
-    "ReplicaSet": ("status.replicas",),
     "Job": ("status.successful",),
     "CertificateSigningRequest": ("spec.signerName",),
     "ClusterTrustBundle": ("spec.signerName",),
@@ -431,7 +428,7 @@ FIELDS = {
     "LeaseCandidate": ("spec.leaseName",),
 }  # fmt: skip
 OTHER_MESSAGES = {
-    "jobs": 'field label "spec.x" not supported for batchv1.Job',
+    "jobs": 'field label "spec.x" not supported for Job',
     "resourceslices": (
         "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x"
     ),

@@ -127,7 +127,7 @@ def test_refused(types: Any, pb: Any, tree: Any, words: str) -> None:
 def test_schemas(types: Any) -> None:
     """OpenAPI describes every field in both dialects."""
     for dialect in ("v2", "v3"):
-        schemas = schemas_of(Scheme(), dialect).collect(types.values())
+        schemas = schemas_of(Scheme(), dialect, []).collect(types.values())
         thing = schemas["test.everything.v1.Thing"]["properties"]
         assert thing["oneInt64"]["format"] == "int64"
         assert thing["byString"]["additionalProperties"]["type"] == "string"

@@ -60,7 +60,7 @@ def _against(old: str, new: str) -> list[Finding]:
         (_workload("Deployment", "apps/v1", ""), _workload("Deployment", "apps/v1", "", "x"),
          (5, 3)),
         (_workload("StatefulSet", "apps/v1", "  serviceName: ''\n"),
-         _workload("StatefulSet", "apps/v1", "  serviceName: x\n"), (4, 1)),
+         _workload("StatefulSet", "apps/v1", "  serviceName: x\n"), (5, 3)),
         (JOB % "a", JOB % "b", (5, 3)),
         (_claim("1Gi", "ReadWriteOnce"), _claim("1Gi", "ReadOnlyMany"), (4, 1)),
         (_service("10.96.0.20"), _service("10.96.0.21"), (4, 1)),

@@ -19,6 +19,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": reference.commands,
     "control operations": harness.control_operations,
     "configuration files": reference.configuration_files,
+    "comparisons with kube-apiservers": performance.comparisons,
     "conformance of workloads": conformance.workload_conformance,
     "conformance tests": fidelity.conformance,
     "costs beside kube-apiserver": performance.costs,

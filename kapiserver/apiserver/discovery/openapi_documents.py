@@ -249,10 +249,12 @@ class OpenAPIDocuments:
         return dict(sorted(sources.items()))
 
     def _make_v3(self, source: _Source) -> OpenAPIDocument:
-        operations = [each for part in source.parts.values() for each in self._served(part)]
+        operations = [
+            operation for part in source.parts.values() for operation in self._served(part)
+        ]
         type_of = source.type_of
         schemas = schemas_of(self._scheme, "v3", sorted({CORE, source.version}))
-        kinds = {kind for each in operations for kind in each.kinds}
+        kinds = {kind for operation in operations for kind in operation.kinds}
         definitions = schemas.collect(types_of(kinds, type_of)) | undeclared_of(kinds)
         tree = {
             "openapi": "3.0.0",

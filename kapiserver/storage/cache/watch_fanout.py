@@ -291,7 +291,7 @@ class WatchFanout:
     ) -> None:
         try:
             if initial is not None:
-                added = (CachedEvent(each.path, each.revision, each, None, 0) for each in initial)
+                added = (CachedEvent(new.path, new.revision, new, None, 0) for new in initial)
                 await self._write(watcher, watcher.group.frames(added))
                 if marked:
                     framer = watcher.framer
@@ -452,7 +452,7 @@ class WatchFanout:
                 if watcher.sent_revision < first:
                     write(watcher, joined)
                 elif watcher.sent_revision < last:  # it joined between two of these events
-                    missed = [each for each in events if each.revision > watcher.sent_revision]
+                    missed = [event for event in events if event.revision > watcher.sent_revision]
                     write(watcher, b"".join(await group.visible_frames(missed, time_slice)))
 
     # Bookmarks.

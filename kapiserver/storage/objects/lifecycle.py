@@ -198,8 +198,8 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     errors: Sequence[FieldError] = ()
     tolerated: Sequence[str] = ()
     if update_errors:
-        errors = [each for each in update_errors if not isinstance(each, RatchetedError)]
-        tolerated = [str(each) for each in update_errors if isinstance(each, RatchetedError)]
+        errors = [error for error in update_errors if not isinstance(error, RatchetedError)]
+        tolerated = [str(error) for error in update_errors if isinstance(error, RatchetedError)]
     if metadata_errors:
         errors = strategy.with_metadata_errors(metadata_errors, errors)
     _check(new, resource, _with_declared_errors(strategy, errors, new, old))

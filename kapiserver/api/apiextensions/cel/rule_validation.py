@@ -149,7 +149,6 @@ def _check_expressions(
     rule: Tree, cel_type: CelType, place: _Place, path: Path, costs: _Costs
 ) -> Iterator[FieldError]:
     variables, expression_path = variables_of(rule, cel_type), path / "rule"
-    uses_old = False
     try:
         program = compile_expression(rule["rule"], variables)
     except CompileError as error:

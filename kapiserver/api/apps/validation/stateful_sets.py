@@ -170,9 +170,9 @@ def validate_stateful_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     yield from _validate_mutable_fields(spec)
     yield from _validate_template(spec, skip_pod_spec=was_invalid)
     yield from immutable(spec.get("selector"), old_spec.get("selector"), _SPEC / "selector")
-    claims, old_claims = (each.get("volumeClaimTemplates") for each in (spec, old_spec))
-    if (claims or []) != (old_claims or []):
-        structs = [as_go_struct(claim, PersistentVolumeClaim) for claim in claims or ()]
+    claims = spec.get("volumeClaimTemplates") or []
+    if claims != (old_spec.get("volumeClaimTemplates") or []):
+        structs = [as_go_struct(claim, PersistentVolumeClaim) for claim in claims]
         yield invalid(_SPEC / "volumeClaimTemplates", structs, IMMUTABLE)
     for name in ("serviceName", "podManagementPolicy"):
         yield from immutable(spec.get(name) or "", old_spec.get(name) or "", _SPEC / name)
